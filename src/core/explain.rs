@@ -25,6 +25,9 @@ use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
 use alloc::vec::Vec;
 
+/// From this number on, failed posts are no accident.
+const MANY_POSTS: usize = 3;
+
 /// Why the event has not started, for people: each blocker, the one to act on first in front; empty without a reason to
 /// wait.
 pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Vec<Blocker> {
@@ -40,6 +43,20 @@ pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Vec<Block
         all.sort_by_key(urgency);
     }
     all
+}
+
+/// Whether the event goes on only if a person acts.
+pub fn needs_person(event: &Event, blocker: &Blocker) -> bool {
+    match blocker {
+        Blocker::NoQuorum { .. }
+        | Blocker::HookFailed { .. }
+        | Blocker::HookNotRun { .. }
+        | Blocker::NoHealthyChannel => true,
+        Blocker::Posting { .. } | Blocker::PostFailed { .. } => {
+            event.claims.iter().filter(|claim| claim.outcome.is_some()).count() >= MANY_POSTS
+        }
+        _ => false,
+    }
 }
 
 /// The VM to name in an approval through Azure's control plane, if the event may be approved and lacks only an endpoint

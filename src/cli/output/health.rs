@@ -3,7 +3,6 @@
 use super::status;
 use super::text::{group_faults, missing, what};
 use allclear_server::replica::sanitize::sanitize;
-use allclear_server::replica::view::NOBODY;
 use allclear_server::replica::view::advice::blockers;
 use allclear_server::replica::view::warning::NO_DOCUMENTS;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -75,7 +74,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         status.groups.iter().flat_map(|group| group_faults(group).map(|fault| format!("{} {fault}", group.name)));
     all.extend(faults);
     for event in status.events.iter().filter(|event| event.drill.is_none()) {
-        if let Some(blocker) = blockers(event).find(|blocker| is_urgent(blocker)) {
+        if let Some(blocker) = blockers(event).find(|it| it.needs_person && it.code != "no_quorum") {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
         }
         if !event.missing_hooks.is_empty() {
@@ -88,15 +87,6 @@ fn critical(status: &shown::Status) -> Vec<String> {
     let failing = status.members.iter().filter(is_failing);
     all.extend(failing.map(|member| format!("{} on {} could not be restored", member.workload, member.vm)));
     all
-}
-
-/// The event goes on only if a person acts.
-fn is_urgent(blocker: &shown::Blocker) -> bool {
-    match blocker.code.as_str() {
-        "hook_failed" | "hook_not_run" | "no_healthy_channel" => true,
-        "posting" | "post_failed" | "views_differ" => blocker.resolved_by != NOBODY,
-        _ => false,
-    }
 }
 
 fn warnings(status: &shown::Status) -> Vec<String> {
@@ -190,14 +180,18 @@ mod tests {
         let blind = told(|it| it.replicas.iter_mut().for_each(|replica| replica.metadata = "stalled".into()));
         assert!(blind.starts_with("CRITICAL: cluster orders: nobody sees events"), "{blind}");
         let held = told(|it| {
-            let blocker =
-                |code: &str| shown::Blocker { code: code.into(), message: "no\u{1b}disk".into(), ..Default::default() };
+            let blocker = |code: &str, needs_person| shown::Blocker {
+                code: code.into(),
+                message: "no\u{1b}disk".into(),
+                needs_person,
+                ..Default::default()
+            };
             let event = shown::Event {
                 r#type: "Reboot".into(),
                 source: "User".into(),
                 resources: vec!["db-0".into()],
-                blocker: Some(blocker("hold")),
-                other_blockers: vec![blocker("hook_failed")],
+                blocker: Some(blocker("hold", false)),
+                other_blockers: vec![blocker("hook_failed", true)],
                 hold: Some(shown::Pause {
                     by: "ada".into(),
                     until: "noon".into(),

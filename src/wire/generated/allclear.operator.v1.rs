@@ -358,6 +358,9 @@ pub struct Event {
     /// Commands that help, the one to consider first in front; none for an event that needs no person.
     #[prost(message, repeated, tag = "57")]
     pub advice: ::prost::alloc::vec::Vec<Advice>,
+    /// A sentence for each primary that is, or may be, on a VM of the event.
+    #[prost(string, repeated, tag = "58")]
+    pub primaries: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// A command for an operator, to be copied.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -463,6 +466,9 @@ pub struct Blocker {
     /// is missing.
     #[prost(string, optional, tag = "10")]
     pub approvable_by_hand: ::core::option::Option<::prost::alloc::string::String>,
+    /// The event goes on only if a person acts.
+    #[prost(bool, tag = "11")]
+    pub needs_person: bool,
 }
 /// The consequences of an operator's approval without a quorum.
 #[derive(serde::Serialize, serde::Deserialize)]

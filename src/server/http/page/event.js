@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, blockersOf, countdown, instant, isStuck, list, many, primaries, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
+import { because, blockersOf, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -32,7 +32,7 @@ function card(event, place, status, now) {
       tree("p", { class: "badges" },
         tree("span", { class: "stage" }, said(event)), " ",
         event.drill ? `made up (${word(event.drill.mode)}), never approved` : SOURCES[event.source] ?? ["from ", outside(event.source)])),
-    primaries(event, now).map((primary) => tree("p", { class: "primary", "data-key": primary }, tree("strong", {}, outside(primary)))),
+    event.primaries.map((primary) => tree("p", { class: "primary", "data-key": primary }, tree("strong", {}, outside(sentence(shortTimes(primary, now)))))),
     why(event, status, now),
     stages(event, now),
     tree("h4", {}, "Hooks and points in time"),

@@ -50,9 +50,6 @@ export const word = (text) => (text ?? "unknown").replaceAll("_", " ");
 export const shortTimes = (text, now) =>
   text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => `${time(Date.parse(at), now)} UTC`);
 
-// The value of `resolved_by` that means no person is needed.
-export const NOBODY = "no action is necessary";
-
 // All blockers of the event, the one to act on first in front.
 export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [blocker, ...others] : []);
 
@@ -65,21 +62,7 @@ export function unprepared({ missing_hooks: missing, hooks }, now) {
 }
 
 // Whether the event waits for a person's action.
-export const isStuck = (event) => blockersOf(event).some(({ code, resolved_by: by }) =>
-  ["hook_failed", "hook_not_run", "no_quorum", "no_healthy_channel"].includes(code) ||
-  (["posting", "post_failed", "views_differ"].includes(code) && by !== NOBODY));
-
-// A sentence for each primary that is, or may be, on a machine of the event.
-export function primaries({ takes_down: down }, now) {
-  return down.flatMap(({ vm, workload, group, role, last_role: last }) => {
-    const of = group ?? workload;
-    if (role === "primary") return [`${vm} holds the primary of ${of}.`];
-    if (last?.role !== "primary") return [];
-    const since = instant(last.unreachable_since);
-    return [isNaN(since) ? `${vm} or another member holds the primary of ${of}: both say so.`
-      : `${vm} held the primary of ${of} before ${vm} became unreachable at ${time(since, now)} UTC.`];
-  });
-}
+export const isStuck = (event) => blockersOf(event).some(({ needs_person: isNeeded }) => isNeeded);
 
 export const title = ({ type, resources, drill }) => `${drill ? "Drill: " : ""}${type} of ${list(resources) || "no machine"}`;
 

@@ -11,7 +11,7 @@ use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
 use crate::clock::rfc3339;
-use allclear_core::explain::approvable_by_hand;
+use allclear_core::explain::{approvable_by_hand, needs_person};
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
@@ -27,9 +27,7 @@ use allclear_core::policy::PolicyInput;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Who can resolve a blocker that needs no person.
-pub const NOBODY: &str = "no action is necessary";
-/// From this number on, failed posts are no accident.
-const MANY_POSTS: usize = 3;
+const NOBODY: &str = "no action is necessary";
 
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningInput) -> shown::Blocker {
     let teller = Teller { event, state, input };
@@ -59,6 +57,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
             Blocker::NoHealthyChannel => approvable_by_hand(state, event, input).map(ToString::to_string),
             _ => None,
         },
+        needs_person: needs_person(event, blocker),
     }
 }
 
@@ -127,13 +126,13 @@ impl Teller<'_> {
                 Some(*until),
                 "the event is approved when Azure accepts the post; without an answer, the leader assigns the \
                  approval again",
-                self.who_helps_posts(),
+                self.who_helps_posts(blocker),
             ),
             Blocker::PostFailed { approver, outcome, at, again_at } => Sentences::new(
                 format!("{}{}", not_taken(approver, outcome, *at), self.in_vain()),
                 Some(*again_at),
                 "the approval is posted again, by another replica if possible",
-                self.who_helps_posts(),
+                self.who_helps_posts(blocker),
             ),
             Blocker::WaitingForPlatform { since } => self.waiting_for_platform(*since),
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::post_detail::{claim_detail, detail};
+use super::primary::primaries;
 use super::workload::last_role;
 use super::{advice, blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
@@ -63,7 +64,9 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         missing_hooks: missing_hooks(state, event).iter().map(named).collect(),
         hooks_to_come: hooks_to_come(state, event).iter().map(named).collect(),
         advice: Vec::new(),
+        primaries: Vec::new(),
     };
+    told.primaries = primaries(&told);
     told.advice = advice::of(&told, input.now, doctor);
     told
 }

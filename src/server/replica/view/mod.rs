@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-pub use self::blocker::NOBODY;
 pub use self::event::status;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;

@@ -1,12 +1,13 @@
 //! What depends on Azure: the posts of an approval, the start of an event, and a cluster without an endpoint.
 
-use allclear_core::explain::approvable_by_hand;
+use allclear_core::explain::{approvable_by_hand, needs_person};
+use allclear_core::model::blocker::Blocker;
 use allclear_core::model::slot::Slot;
 use allclear_core::model::time::Timestamp;
 use allclear_core::schedule::last_call;
 
 use super::super::post_detail::claim_detail;
-use super::{MANY_POSTS, NOBODY, Sentences, Teller};
+use super::{NOBODY, Sentences, Teller};
 use crate::clock::rfc3339;
 
 impl Teller<'_> {
@@ -93,11 +94,11 @@ impl Teller<'_> {
         self.event.claims.iter().filter(|claim| claim.outcome.is_some()).count()
     }
 
-    pub(super) fn who_helps_posts(&self) -> &'static str {
-        if self.tries() < MANY_POSTS {
-            NOBODY
-        } else {
+    pub(super) fn who_helps_posts(&self, blocker: &Blocker) -> &'static str {
+        if needs_person(self.event, blocker) {
             "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
+        } else {
+            NOBODY
         }
     }
 
