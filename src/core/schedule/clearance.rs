@@ -186,11 +186,11 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
             }))
         }
         StepState::OutOfTime => {
+            // An event with a budget is approved without the hook in a moment.
+            if let Some(ends) = event.budget_ends() {
+                return Some(Blocker::HookWaiting { member, hook, from: ends });
+            }
             let Some(last) = step.forward().next_back() else {
-                // An event with a budget is approved without the hook in a moment.
-                if let Some(ends) = event.budget_ends() {
-                    return Some(Blocker::HookWaiting { member, hook, from: ends });
-                }
                 return Some(Blocker::HookNotRun { member, hook, notice_ends: event.notice_ends() });
             };
             let last = last.outcome.as_ref();

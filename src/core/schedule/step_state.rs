@@ -19,6 +19,9 @@ const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
 /// The pause before a blocked hook is tried again.
 pub(crate) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// A hook with `on_failure = "continue"` that is blocked for so long has failed.
+const BLOCKED_AT_MOST: Duration = Duration::from_secs(30);
+
 /// The progress of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepState<'a> {
@@ -55,42 +58,32 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
         return StepState::Satisfied;
     }
     let ends = event.latest_end_of_phase(step.id.phase);
-    let out_of_time = ends.is_some_and(|ends| now >= ends);
     let retried = event.retried_after(&step.member, step.id);
     let counted = || step.forward().filter(move |attempt| Some(attempt.id) > retried);
     let last = counted().next_back();
-    // A prepared workload is restored when the workload connects again.
-    if step.when_disconnected == Some(OnAbsent::Skip)
-        && step.id.phase < Phase::Restore
-        && last.is_none_or(|last| last.outcome.is_some())
-    {
+    if step.when_disconnected == Some(OnAbsent::Skip) && may_skip(step, last) {
         return StepState::Satisfied;
     }
+    let due = |intent, from, blocked| match ends.filter(|ends| now >= *ends) {
+        // A retry or an answer for which there was no time has changed nothing.
+        Some(ends) => failed_in_time(step, ends).unwrap_or(StepState::OutOfTime),
+        None => StepState::Due { intent, from, blocked },
+    };
     let Some(last) = last else {
-        // A retry for which there was no time has changed nothing.
-        let before = step.forward().next_back().filter(|_| out_of_time).and_then(|last| last.outcome.as_ref());
-        if let Some((outcome, _)) = before {
-            return StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into());
-        }
-        let from = if step.id.phase < Phase::Restore { event.first_seen() } else { now };
-        return due(Intent::Run, from, None, out_of_time);
+        return due(Intent::Run, if step.id.phase < Phase::Restore { event.first_seen() } else { now }, None);
     };
     let Some((outcome, at)) = &last.outcome else {
         return StepState::Running(last);
     };
     let runs = counted().filter(|attempt| counts_as_try(attempt)).count();
     let failed = || {
-        if ends.is_some_and(|ends| is_cut_short(last, outcome, *at, ends)) {
-            return StepState::OutOfTime;
+        if let Some(ends) = ends.filter(|ends| is_cut_short(last, outcome, *at, *ends)) {
+            return failed_in_time(step, ends).unwrap_or(StepState::OutOfTime);
         }
         StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into())
     };
     let again = || {
-        if may_repeat(step, runs) {
-            due(Intent::Run, at.plus(step_retry_delay(step, runs)), None, out_of_time)
-        } else {
-            failed()
-        }
+        if may_repeat(step, runs) { due(Intent::Run, at.plus(step_retry_delay(step, runs)), None) } else { failed() }
     };
     // A confirmation without a result leaves the doubt about the hook as before.
     if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
@@ -100,15 +93,14 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
             return if step.id.phase == Phase::Failover { failed() } else { again() };
         }
         let why = outcome.reason().map(String::from);
-        return due(Intent::Confirm, at.plus(backoff(asked(step))), why, out_of_time);
+        return due(Intent::Confirm, at.plus(backoff(asked(step))), why);
     }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
-        Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone()), out_of_time),
+        Outcome::Blocked(_) if is_blocked_for_good(step, now) => failed(),
+        Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone())),
         // A stopped hook may be done, or half done.
-        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => {
-            due(Intent::Confirm, *at, None, out_of_time)
-        }
+        Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => due(Intent::Confirm, *at, None),
         // A failover without a confirmation is never run again automatically.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.id.phase == Phase::Failover => failed(),
         Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Unknown(_) => again(),
@@ -128,8 +120,31 @@ fn is_cut_short(last: &Attempt, outcome: &Outcome, at: Timestamp, ends: Timestam
     }
 }
 
-fn due<'a>(intent: Intent, from: Timestamp, blocked: Option<String>, out_of_time: bool) -> StepState<'a> {
-    if out_of_time { StepState::OutOfTime } else { StepState::Due { intent, from, blocked } }
+/// The failure of a run before the end of its phase, for a hook that holds its event and was not done since.
+fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>> {
+    let runs = step.forward().rev().filter(|attempt| attempt.intent == Intent::Run);
+    let mut ended = runs.filter_map(|run| run.outcome.as_ref().map(|(outcome, at)| (run, outcome, *at)));
+    let failed = ended.find(|(run, outcome, at)| {
+        let has_begun = !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_));
+        has_begun && !is_cut_short(run, outcome, *at, ends)
+    });
+    let (_, outcome, _) = failed.filter(|_| step.on_failure == OnFailure::Hold)?;
+    Some(StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into()))
+}
+
+/// Whether the hook of a disconnected workload is passed over. A failover that began may have left no primary. A prepared
+/// workload is restored when the workload connects again.
+fn may_skip(step: &Step<'_>, last: Option<&Attempt>) -> bool {
+    let has_ended = last.is_none_or(|last| last.outcome.is_some());
+    let is_begun_failover = step.id.phase == Phase::Failover && step.forward().any(may_have_begun);
+    step.id.phase < Phase::Restore && has_ended && !is_begun_failover
+}
+
+/// Whether a hook that may fail has been blocked so long that it has failed: the hooks after it may matter more.
+fn is_blocked_for_good(step: &Step<'_>, now: Timestamp) -> bool {
+    let limit = step.hook.timeout.min(BLOCKED_AT_MOST);
+    let since = blocked_since(step).filter(|_| step.on_failure == OnFailure::Continue);
+    step.id.phase < Phase::Restore && since.is_some_and(|since| now.since(since) >= limit)
 }
 
 /// Attempts that count against a hook's limit.
@@ -213,7 +228,12 @@ fn may_have_begun(attempt: &Attempt) -> bool {
 /// The state of the failover's step during its undo: a failover that failed permanently may have left the group without
 /// a primary, so its undo starts at once. `None` if there is nothing to undo, or no time left for the undo.
 pub(crate) fn of_failover<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<StepState<'a>> {
-    let is_pending = event.stage() < Stage::Claimed && now < event.preparation_ends();
+    // A failure that holds the event leaves time until the notice ends.
+    let ends = match step.on_failure {
+        OnFailure::Hold => event.notice_ends().minus(event.margin()),
+        OnFailure::Continue => event.preparation_ends(),
+    };
+    let is_pending = event.stage() < Stage::Claimed && now < ends;
     let applies = step.id.phase == Phase::Failover && is_pending && is_owed(step);
     let taken_back = applies.then(|| undo_state(step, now))?;
     matches!(taken_back, StepState::Due { .. } | StepState::Running(_)).then_some(taken_back)

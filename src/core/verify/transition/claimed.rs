@@ -224,25 +224,26 @@ fn is_settled(before: &State, event: &Event, member: &Member, id: HookId, hook: 
     let may_fail = hook.on_failure == OnFailure::Continue || is_excused(before, event, member);
     let favourable = |outcome: &Outcome| match outcome {
         Outcome::Done | Outcome::NotApplicable => true,
-        Outcome::NotDone | Outcome::Failed(_) | Outcome::TimedOut(_) | Outcome::Cancelled | Outcome::Unknown(_) => {
-            may_fail
-        }
-        Outcome::Blocked(_) => false,
+        Outcome::NotDone
+        | Outcome::Failed(_)
+        | Outcome::TimedOut(_)
+        | Outcome::Cancelled
+        | Outcome::Unknown(_)
+        | Outcome::Blocked(_) => may_fail,
     };
     is_waived(event, member, id) || last_outcome(before, event, member, id).is_some_and(favourable)
 }
 
-/// The hook has exhausted its attempts, and its `on_failure` setting holds the event.
+/// The hook has failed, was not done since, and its `on_failure` setting holds the event: beyond the budget, there is no
+/// time for another attempt.
 fn holds(before: &State, event: &Event, member: &Member, id: HookId, hook: &Hook) -> bool {
-    let is_run = |attempt: &&&Attempt| {
+    let has_failed = |attempt: &&Attempt| {
         let is_own = event.attempt(attempt.id).is_some();
-        is_own && attempt.intent == Intent::Run && !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)))
+        is_own && attempt.intent == Intent::Run && matches!(attempt.outcome, Some((Outcome::Failed(_), _)))
     };
-    let all = counting(before, event, member, id);
-    let runs = all.iter().filter(is_run).count();
     hook.on_failure == OnFailure::Hold
         && !is_excused(before, event, member)
         && !is_waived(event, member, id)
-        && u32::try_from(runs).is_ok_and(|runs| runs >= hook.max_attempts)
-        && matches!(last_outcome(before, event, member, id), Some(Outcome::Failed(_)))
+        && counting(before, event, member, id).iter().any(has_failed)
+        && !last_outcome(before, event, member, id).is_some_and(Outcome::is_favourable)
 }
