@@ -192,7 +192,7 @@ fn push_record(wishes: &mut Vec<OperatorRecord>, wish: OperatorRecord) {
         OperatorRecord::holds_or_releases,
         OperatorRecord::holds_or_approves,
         OperatorRecord::pauses_or_resumes,
-        OperatorRecord::prepares,
+        OperatorRecord::holds_or_prepares,
     ];
     while wishes.len() > OPERATOR_RECORD_LIMIT || wishes.iter().map(OperatorRecord::bytes).sum::<usize>() > WISHES_BYTES
     {

@@ -152,8 +152,8 @@ impl OperatorRecord {
         matches!(self.what, OperatorAction::Hold { .. } | OperatorAction::Approve { .. })
     }
 
-    pub(crate) const fn prepares(&self) -> bool {
-        matches!(self.what, OperatorAction::Prepare { .. })
+    pub(crate) const fn holds_or_prepares(&self) -> bool {
+        matches!(self.what, OperatorAction::Hold { .. } | OperatorAction::Prepare { .. })
     }
 
     pub(crate) const fn pauses_or_resumes(&self) -> bool {

@@ -36,10 +36,11 @@ impl Event {
         self.is_approved_by_operator() && last.is_some_and(is_it)
     }
 
-    /// The time from which an operator wants the event prepared. The request counts for the event that the operator saw:
-    /// an event that came back, or that takes further VMs, needs a new request.
+    /// The time from which an operator wants the event prepared, unless an operator has held the event since. The request
+    /// counts for the event that the operator saw: an event that came back, or that takes further VMs, needs a new
+    /// request.
     pub fn asked_to_prepare_from(&self) -> Option<Timestamp> {
-        match last(&self.operator_records, OperatorRecord::prepares)?.what {
+        match last(&self.operator_records, OperatorRecord::holds_or_prepares)?.what {
             OperatorAction::Prepare { from, revision } if revision >= self.decided_at_revision => Some(from),
             _ => None,
         }
