@@ -137,7 +137,10 @@ fn overridable_blockers(
     let Some(announced) = isolated.listed(id) else { return Vec::new() };
     let known = state.open_event(id);
     let treatment = known.and_then(|event| event.treatment.clone()).unwrap_or_else(|| chosen(input, announced));
-    let failed = known.is_some_and(|event| failure::holding_failure(state, event, input.now).is_some());
+    let failed = known.is_some_and(|event| {
+        let is_held = failure::holding_failure(state, event, input.now).is_some();
+        is_held || failure::is_retry_unproven(state, event, input.now)
+    });
     let mut others =
         own_approvals(state, isolated, &input.me).filter(|(of, it)| *of != id && it.may_have_been_posted());
     let approved = others.find(|(of, _)| isolated.listed(of).is_some());

@@ -20,6 +20,13 @@ pub fn holding_failure(state: &State, event: &Event, now: Timestamp) -> Option<B
     holding_failure_among(event, &steps, now).or_else(|| failure_before_return(event, &steps, now))
 }
 
+/// Whether a hook that failed, and that an operator let run again, has not succeeded yet.
+pub fn is_retry_unproven(state: &State, event: &Event, now: Timestamp) -> bool {
+    let retried = |step: &Step<'_>| event.retried_after(&step.member, step.id).is_some();
+    let held_by = |step: &Step<'_>| step.on_failure == OnFailure::Hold && is_open(event, step, now);
+    required::required_steps(state, event).iter().any(|step| retried(step) && held_by(step))
+}
+
 /// Whether this hook of this member has failed and holds the event.
 pub fn is_holding_by(state: &State, event: &Event, member: &Member, hook: HookId, now: Timestamp) -> bool {
     let steps = required::required_steps(state, event);
