@@ -1,12 +1,13 @@
 //! The roles of workloads, as known at present. The last report of an unreachable replica may be old, and right after a
 //! failover two replicas may report the primary.
 
-use crate::model::attempt::Attempt;
+use crate::model::attempt::{Attempt, Outcome};
 use crate::model::event::Event;
 use crate::model::id::GroupName;
+use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::time::{Timestamp, to_the_second};
-use crate::model::workload::{Member, Phase, Role, Workload};
+use crate::model::workload::{Intent, Member, Phase, Role, Workload};
 use crate::planning_input::PlanningInput;
 use crate::schedule::affected_members::affected;
 use alloc::collections::BTreeSet;
@@ -35,18 +36,40 @@ pub struct TakenDown<'a> {
 }
 
 pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> KnownRole {
+    if has_handed_over(state, member) {
+        return KnownRole { role: Role::Unknown, last: None };
+    }
     let role = state.role(member);
     let old = |unreachable_since| KnownRole {
         role: Role::Unknown,
         last: Some(LastRole { role, unreachable_since }).filter(|_| role != Role::Unknown),
     };
     if !input.reaches(&member.vm) {
-        return old(input.peers.get(&member.vm).map(|contact| to_the_second(contact.since)));
+        // An isolated replica knows of a silent voter only since when it has no leader.
+        let since = input.peers.get(&member.vm).map(|contact| contact.since);
+        let since = since.or(input.isolated.as_ref().map(|isolated| isolated.since)).unwrap_or(input.now);
+        return old(Some(to_the_second(since)));
     }
     if role == Role::Primary && has_rival(state, input, member) {
         return old(None);
     }
     KnownRole { role, last: None }
+}
+
+/// Whether the member reports the primary. A member with a failover that is done has stopped, and its last report is old.
+fn reports_primary(state: &State, member: &Member) -> bool {
+    state.role(member) == Role::Primary && !has_handed_over(state, member)
+}
+
+/// Whether the member is out of service after a failover that is done.
+fn has_handed_over(state: &State, member: &Member) -> bool {
+    let slot = state.slots.get(member).filter(|slot| matches!(slot.state, SlotState::Leaving | SlotState::Out));
+    let is_done_failover = |attempt: &Attempt, slot: &Slot| {
+        let is_own = attempt.member == *member && attempt.stint == slot.stint && attempt.intent != Intent::Undo;
+        is_own && attempt.hook.phase == Phase::Failover && matches!(attempt.outcome, Some((Outcome::Done, _)))
+    };
+    let mut attempts = state.open_events().flat_map(|event| &event.attempts);
+    slot.is_some_and(|slot| attempts.any(|attempt| is_done_failover(attempt, slot)))
 }
 
 /// Whether another reachable member of a group with one primary reports the primary.
@@ -59,7 +82,7 @@ fn has_rival(state: &State, input: &PlanningInput, member: &Member) -> bool {
     of_group().any(|(_, workload)| moves(workload))
         && of_group().any(|(vm, workload)| {
             let other = workload.on(vm);
-            other != *member && input.reaches(vm) && state.role(&other) == Role::Primary
+            other != *member && input.reaches(vm) && reports_primary(state, &other)
         })
 }
 
@@ -92,7 +115,7 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
     if state.open_events().any(|event| event.attempts.iter().any(is_of_group)) {
         return None;
     }
-    let primaries: Vec<Member> = members.iter().filter(|it| state.role(it) == Role::Primary).cloned().collect();
+    let primaries: Vec<Member> = members.iter().filter(|it| reports_primary(state, it)).cloned().collect();
     match primaries.len() {
         0 => Some(PrimaryFault::Absent(members)),
         1 => None,
