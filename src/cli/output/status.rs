@@ -96,8 +96,11 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
     if let Some(pause) = &status.paused {
         let how = format!(" by {} until {}: {}", pause.by, moments::written(reader.now, &pause.until), pause.reason);
         page.line(0, &[yellow("ALL APPROVALS PAUSED"), plain(how)]);
-        page.line(2, &[plain("Azure still starts each event when the notice ends; to end the pause:")]);
-        page.verbatim(2, &plain(reader.command("resume --reason 'WHY'", &[])));
+        page.line(2, &[plain("Azure still starts each event when the notice ends")]);
+        if status.quorum {
+            page.line(2, &[plain("to end the pause:")]);
+            page.verbatim(2, &plain(reader.command("resume --reason 'WHY'", &[])));
+        }
         if !pause.unacknowledged_by.is_empty() {
             page.line(2, &[plain(format!("not acknowledged yet by {}", pause.unacknowledged_by.join(", ")))]);
         }

@@ -199,7 +199,7 @@ impl Teller<'_> {
         let ends = self.event.notice_ends();
         let (until, next) = if halt.until < ends {
             let next = format!(
-                "the {noun} ends automatically, and the event is approved then, unless another blocker remains"
+                "the {noun} ends automatically, and the event goes on then: hooks that are left run before the approval"
             );
             (halt.until, next)
         } else {

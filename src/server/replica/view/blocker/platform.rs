@@ -47,7 +47,7 @@ impl Teller<'_> {
         // Beside another blocker, an endpoint that works again approves nothing.
         let goes_on = match approvable_by_hand(self.state, self.event, self.input) {
             Some(_) => "the event is approved when an endpoint works again",
-            None => "when an endpoint works again, the event continues, and waits for its other blockers",
+            None => "when an endpoint works again, the event continues",
         };
         let again = format!("{goes_on}{}", self.last_resort());
         let blind = "no reachable replica that lists the event has a working metadata endpoint";

@@ -35,8 +35,8 @@ impl Teller<'_> {
             Some(ApprovalForecast::Not(obstacle)) => {
                 let (until, next) = match obstacle {
                     IsolatedBlocker::Held(halt) | IsolatedBlocker::Paused(halt) => {
-                        let next = "when a quorum is back, the event continues from its present stage; this replica \
-                                    decides again when the hold or pause ends";
+                        let next = "when a quorum is back, the event continues from its present stage; when the hold \
+                                    or pause ends, this replica decides again, and may approve the event alone";
                         (halt.until, next.into())
                     }
                     IsolatedBlocker::NotAPair | IsolatedBlocker::LedElsewhere(_) => {

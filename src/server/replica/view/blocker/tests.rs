@@ -105,7 +105,7 @@ fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
     let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
     assert_eq!(
         shorter.next,
-        "the hold ends automatically, and the event is approved then, unless another blocker remains"
+        "the hold ends automatically, and the event goes on then: hooks that are left run before the approval"
     );
     let longer = told(&Blocker::Paused(halt(60)), &event, 1);
     assert!(longer.next.ends_with("Azure starts the event when the notice ends"), "{}", longer.next);
