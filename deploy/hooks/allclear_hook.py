@@ -65,6 +65,10 @@ class Unreachable(Exception):
     """A server did not answer, or refused. The caller decides about the consequence."""
 
 
+class Rejected(Unreachable):
+    """A server answered, and does not let this hook log in. Waiting repairs no password."""
+
+
 class Told:
     """The input of this hook."""
 
@@ -264,6 +268,8 @@ def serve(hooks: Mapping[str, Hook]) -> NoReturn:
         answer = hooks[name](told) or Done()
     except Answer as raised:
         answer = raised
+    except Rejected as error:
+        answer = Failed(str(error))
     except Unreachable as error:
         answer = Blocked(str(error))
     except Exception as error:  # noqa: BLE001 -- any error means "failed", with the reason

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-from allclear_hook import Failed, Unreachable, until
+from allclear_hook import Failed, Rejected, Unreachable, until
 
 # Endless warnings of a server must not fill the memory.
 MOST_WARNINGS = 4096
@@ -95,9 +95,13 @@ class Client:
         """The reason, from the lines of standard error."""
         return said[-1] if said else "the connection was lost"
 
+    def is_rejected(self) -> bool:
+        """Whether the server did not let the client log in, by the reason of the loss."""
+        return False
+
     def _check(self) -> None:
         if self.lost:
-            raise Unreachable(f"{self.name}: {self.lost}")
+            raise (Rejected if self.is_rejected() else Unreachable)(f"{self.name}: {self.lost}")
 
     def close(self) -> None:
         self._process.kill()

@@ -29,7 +29,7 @@ wal_keep_size or an archive for the absence of a member, because replication slo
 there is no switch. `check` reports the missing requirements. Guarantees: never two primaries; no acknowledged write is
 lost, synchronous or not; a member has returned only after replaying WAL that was written on the primary after the
 return. An old primary returns as a standby, however the service starts the server. A primary that was replaced without
-this hook is stopped by `restore`, and its writes are kept. No copy overwrites data of unknown origin, or goes below a
+this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown origin, or goes below a
 mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
 No primary at once if the candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate
 answers. No logical slots before 17. No commits on two members while every synchronous standby is absent: the primary
@@ -49,13 +49,15 @@ Settings, in the env table
   POOLERS           "10.0.0.7:6432 ..." admin addresses of PgBouncers, one for each process; see pgbouncer.py
   START, STOP       commands; default: pg_ctl, and SIGINT to the server. Debian: "systemctl start postgresql@15-main"
   CONFIG_FILE       the path of postgresql.conf, if not in PGDATA
+  LOST_WRITES       "discard": a member returns although it has committed writes that the present primary lacks, after a
+                    promotion without these hooks. Without: `restore` fails, and the writes are kept
   MAX_LAG (16777216 bytes), STOP_SECONDS (8), REPLAY_SECONDS (5), PROMOTE_SECONDS (10), PAUSE_SECONDS (5), STATE_DIR,
   BIN (/usr/lib/postgresql/VERSION/bin or /usr/pgsql-VERSION/bin)
 """
 
 from __future__ import annotations
 
-from allclear_hook import Blocked, Done, Failed, NotApplicable, Told, serve, setting
+from allclear_hook import Blocked, Done, Failed, NotApplicable, Told, progress, serve, setting
 from postgresql_candidate import flush
 from postgresql_check import check
 from postgresql_members import Group, change_synchronous, synchronous
@@ -108,6 +110,10 @@ def shutdown(told: Told) -> Done:
 
 def ready(told: Told) -> None:
     group = Group()
+    if told.vm in group.rejecting:
+        # The server serves, and only the hooks cannot log in. Not ready would make an event of this VM a repair.
+        progress(group.silent[told.vm])
+        return
     primary = group.the_primary()
     if told.vm not in group.seen:
         raise Blocked(group.silent[told.vm])

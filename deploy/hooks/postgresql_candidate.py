@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from allclear_hook import Blocked, Told, number, progress
+from allclear_hook import Blocked, Told, number, progress, setting
 from postgresql_members import Group, comes_true, literal, lower_limits, member
 
 SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_lsn() - sent_lsn, 0)::bigint,
@@ -48,6 +48,8 @@ def unfit(vm: str, told: Told, group: Group, sending: list[Sender]) -> str:
         return "is told to replay later (paused, or recovery_min_apply_delay)"
     if said["slot"]:
         return f"uses the replication slot {said['slot']} (primary_slot_name), which does not move with the primary"
+    if said["synchronous"].strip() and not setting("SYNCHRONOUS", ""):
+        return "has synchronous_standby_names, for which its commits would wait: give SYNCHRONOUS, or reset the setting"
     own = [sender for sender in sending if sender.vm == vm]
     if not any(sender.state == "streaming" for sender in own):
         return "does not stream from the primary under its VM's name (application_name)"

@@ -26,7 +26,7 @@ from postgresql_data import IDENTIFY, barred
 from postgresql_members import Group, lower_limits, primary_conninfo, synchronous
 from postgresql_server import Here
 
-PROGRAMS = ("postgres", "pg_controldata", "pg_rewind", "pg_basebackup")
+PROGRAMS = ("postgres", "pg_controldata", "pg_rewind", "pg_waldump", "pg_basebackup")
 # With more waiting segments than this, the archive is too slow.
 SEGMENTS = 32
 
@@ -245,6 +245,10 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
             yield f"{vm}: primary_slot_name is set, and slots do not move with the primary: unset it, use wal_keep_size"
         if vm == found[0]:
             continue
+        if said["synchronous"].strip() and not setting("SYNCHRONOUS", ""):
+            yield f"{vm}: commits would wait for synchronous_standby_names after a switch: set SYNCHRONOUS, or reset it"
+        if said["holds_back"]:
+            yield f"{vm} is told to replay later (paused, or recovery_min_apply_delay): it cannot become primary"
         if said["system"] != primary["system"]:
             yield f"{vm} is of another database cluster than {found[0]}"
         elif not said["streams"] or said["timeline"] != primary["timeline"]:

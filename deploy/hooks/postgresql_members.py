@@ -11,6 +11,7 @@ from typing import Any
 from allclear_hook import (
     Blocked,
     Failed,
+    Rejected,
     Unreachable,
     members,
     setting,
@@ -46,8 +47,10 @@ LOOK = f"""SELECT json_build_object(
     WHERE name IN ({", ".join(f"'{name}'" for name in LIMITS)})),
   'can_rewind', 'on' IN (current_setting('wal_log_hints'), current_setting('data_checksums')))"""
 LOOK = " ".join(LOOK.split())
-# A server may close idle sessions sooner than another server needs to stop; since version 14.
-STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
+# A server may close idle sessions sooner than another server needs to stop, and end a long checkpoint.
+STAY = """SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout',
+  'statement_timeout', 'transaction_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')"""
+STAY = " ".join(STAY.split())
 
 
 def literal(text: str) -> str:
@@ -89,6 +92,7 @@ class Group:
         self.servers: dict[str, Psql] = {}
         self.seen: dict[str, dict[str, Any]] = {}
         self.silent: dict[str, str] = {}
+        self.rejecting: set[str] = set()
         ends = time.monotonic() + seconds
         for vm, (host, port) in members().items():
             if vms is None or vm in vms:
@@ -102,6 +106,8 @@ class Group:
                 self.seen[vm] = json.loads(server.answer(max(0.1, ends - time.monotonic())))
             except Unreachable as error:
                 self.silent[vm] = str(error)
+                if isinstance(error, Rejected):
+                    self.rejecting.add(vm)
 
     def again(self, vm: str) -> dict[str, Any]:
         self.seen[vm] = self.json(vm, LOOK)
@@ -124,7 +130,8 @@ class Group:
     def the_primary(self) -> str:
         primary = self.primary()
         if not primary:
-            raise Blocked("no member is primary" + "".join(f"; {why}" for why in self.silent.values()))
+            why = "no member is primary" + "".join(f"; {why}" for why in self.silent.values())
+            raise Rejected(why) if self.rejecting else Blocked(why)
         return primary
 
 

@@ -10,6 +10,9 @@ A start of the server after any step makes a standby. After a kill the next run 
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +33,8 @@ from postgresql_server import Here
 from postgresql_switch import undo_failover
 
 OURSELVES = "allclear_hook"
+# The complaint of pg_waldump about the end of the WAL of a server that crashed.
+END_OF_WAL = re.compile(r"error in WAL record at|could not find a valid record after")
 # A standby without progress for so long, despite new WAL, has a reason in its log. Seconds.
 GETS_ON_WITHIN = 30
 
@@ -40,7 +45,8 @@ def restore(told: Told) -> Done:
     primary = fenced(told, here, group, memory.recall())
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
-        rejoin(told, here, group, primary)
+        is_ours = memory.recall().get("to") == primary
+        rejoin(told, here, group, primary, is_ours)
     here.place.note(here.path)
     poolers.point_and_resume(primary)
     memory.forget()
@@ -70,8 +76,9 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     return other
 
 
-def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
-    """Makes this server a standby of the primary, with the primary's present data."""
+def rejoin(told: Told, here: Here, group: Group, primary: str, is_ours: bool) -> None:
+    """Makes this server a standby of the primary, with the primary's present data. `is_ours`: the failover hook made
+    the primary, which then has all writes."""
     memory = Memory(f"postgresql-{told.vm}-data")
     spoilt = memory.recall().get("step")
     if spoilt == "copying" or is_lost(here):
@@ -83,6 +90,11 @@ def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
             raise Failed(
                 f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for "
                 f"writes that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
+            )
+        if not is_ours and setting("LOST_WRITES", "keep") != "discard" and (why := kept(here, group, primary)):
+            raise Failed(
+                f"{told.vm} {why}, and {primary} was promoted without it; nothing was changed. Look for writes that only "
+                f"it has; when there are none to keep, run pg_rewind, empty {here.path}, or set LOST_WRITES = discard"
             )
         rewind(told, here, group, primary, memory)
     if here.is_stopping():
@@ -109,8 +121,7 @@ def has_diverged(here: Here, group: Group, primary: str) -> bool:
     control = here.control()
     if control["Database cluster state"] in ("in production", "shutting down", "in crash recovery"):
         return True
-    timeline = int(control["Latest checkpoint's TimeLineID"])
-    recovered = int(control["Min recovery ending loc's timeline"]) or timeline
+    timeline, recovered = timelines(control)
     reached = [
         (timeline, position(control["Latest checkpoint location"]) + 1),
         (recovered, position(control["Minimum recovery ending location"])),
@@ -118,9 +129,52 @@ def has_diverged(here: Here, group: Group, primary: str) -> bool:
     ]
     if {timeline, recovered} == {now}:
         return False
-    history = group.servers[primary].ask(f"SELECT pg_read_file('pg_wal/{now:08X}.history')")
-    forks = {int(row[0]): position(row[1]) for row in map(str.split, history.splitlines()) if row}
+    forks = {of: position(at) for of, at in history(group, primary).items()}
     return any(lsn > forks.get(of, 0) for of, lsn in reached if of != now)
+
+
+def timelines(control: dict[str, str]) -> tuple[int, int]:
+    """The timelines of the last checkpoint and of the recovery."""
+    timeline = int(control["Latest checkpoint's TimeLineID"])
+    return timeline, int(control["Min recovery ending loc's timeline"]) or timeline
+
+
+def history(group: Group, primary: str) -> dict[int, str]:
+    """The positions in the WAL at which the primary's history left earlier timelines."""
+    now = group.seen[primary]["timeline"]
+    text = group.servers[primary].ask(f"SELECT pg_read_file('pg_wal/{now:08X}.history', 0, 1048576, true)")
+    return {int(row[0]): row[1] for row in map(str.split, text.splitlines()) if row}
+
+
+def kept(here: Here, group: Group, primary: str) -> str:
+    """What speaks against a loss of this server's WAL outside the primary's history, or an empty text: proof that
+    this WAL commits nothing."""
+    control = here.control()
+    timeline = max(timelines(control))
+    fork = history(group, primary).get(timeline)
+    if not fork:
+        return f"has a timeline {timeline} of its own"
+    size = int(control["Bytes per WAL segment"])
+    names = [path.name for path in (here.path / "pg_wal").glob(f"{timeline:08X}" + "[0-9A-F]" * 16)]
+    if not any(position(f"{name[8:16]}/0") + (int(name[16:], 16) + 1) * size > position(fork) for name in names):
+        return ""
+    command = [here.program("pg_waldump"), "-p", str(here.path / "pg_wal"), "-t", str(timeline), "-s", fork]
+    try:
+        ran = subprocess.run(
+            [*command, "-r", "Transaction"],
+            capture_output=True,
+            errors="replace",
+            timeout=60,
+            env={**os.environ, "LC_ALL": "C"},
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"may have writes after {fork}: {error}"
+    ends = [line for line in ran.stdout.splitlines() if re.search(r"desc: (COMMIT|PREPARE)", line)]
+    if ends:
+        return f"has {len(ends)} committed transactions after {fork}"
+    complaint = ran.stderr.strip().splitlines()[-1:]
+    return "" if not complaint or END_OF_WAL.search(complaint[0]) else f"may have writes after {fork}: {complaint[0]}"
 
 
 def prove(told: Told, group: Group, primary: str, words: Callable[[], str]) -> None:

@@ -18,6 +18,7 @@ from allclear_hook import (
     Tries,
     Unknown,
     Unreachable,
+    call,
     members,
     number,
     progress,
@@ -26,6 +27,7 @@ from allclear_hook import (
 )
 from pgbouncer_pooler import Poolers
 from postgresql_candidate import candidate, check_replay, flush, senders
+from postgresql_data import IDENTIFY
 from postgresql_members import (
     Group,
     alter,
@@ -91,6 +93,8 @@ class Switch:
         self.poolers.check_processes()
         if told.seconds_left() < LEAST:
             raise Blocked(f"less than {LEAST} s are left, which may be too short for a switch")
+        if why := barred_from(told.vm, to):
+            progress(f"{told.vm} cannot come back as a standby of {to}: {why}")
         if told.is_dry_run:
             return Done(f"{to} would be promoted")
         self.tries.check()
@@ -212,6 +216,15 @@ class Switch:
             return comes_true(self.group.servers[vm], question, seconds)
         except Unreachable:
             return False
+
+
+def barred_from(vm: str, to: str) -> str:
+    """Why that member does not accept this member as a standby, or an empty text."""
+    try:
+        call([*IDENTIFY, f"{primary_conninfo(vm, to)} replication=true"], 3)
+    except Unreachable as error:
+        return str(error)
+    return ""
 
 
 def rule_out(vm: str) -> Psql:

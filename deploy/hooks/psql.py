@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 
 from allclear_hook import Unreachable, progress
@@ -13,6 +14,11 @@ from client import Client
 
 # A random mark, which no answer can contain.
 END = f" end-of-answer-{secrets.token_hex(8)}"
+# The words of the server, and of psql, about a login that no waiting makes possible.
+REJECTED = re.compile(
+    r"authentication failed|no pg_hba\.conf entry|not permitted to log in|no password supplied"
+    r'|(role|database|user) "[^"]*" does not exist|permission denied for database'
+)
 
 
 class Refused(Unreachable):
@@ -47,6 +53,9 @@ class Psql(Client):
         if warned:
             progress(f"{self.name}: {warned}")
         return text.strip()
+
+    def is_rejected(self) -> bool:
+        return bool(REJECTED.search(self.lost))
 
     def why_it_ended(self, said: list[str]) -> str:
         """A warning at log-in may precede the reason, and details may follow."""

@@ -11,7 +11,7 @@ use super::super::hook::{DONE, Hook};
 use super::super::record::Row;
 use super::super::stage::Stage;
 use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
-use super::rewinds::{After, all_have, go_down};
+use super::rewinds::{After, DISCARD, all_have, go_down};
 use super::{PostgresConnection, Postgresql, READING, open};
 
 struct Packaged;
@@ -129,7 +129,7 @@ async fn a_server_of_debians_packages_moves_crashes_and_comes_back() {
     }
     for (round, after) in [(1, After::Crash), (2, After::Loss)] {
         let place = go_down(&stage, round, after);
-        let ended = Hook::run::<Packaged>(&stage.trio, place, "restore", &[]);
+        let ended = Hook::run::<Packaged>(&stage.trio, place, "restore", DISCARD);
         assert_eq!(ended.status, DONE, "{ended:?}");
         all_have(&stage.trio, round);
     }

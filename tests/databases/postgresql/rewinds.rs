@@ -18,6 +18,9 @@ fn ask(trio: &ThreeNodeBed, place: usize, what: &str) -> Result<Vec<Vec<String>>
     open(trio, place, READING).and_then(|mut server| server.ask(what)).map_err(|error| error.to_string())
 }
 
+/// The consent to a return without the writes that only the member has.
+pub(super) const DISCARD: &[(&str, &str)] = &[("LOST_WRITES", "discard")];
+
 /// The state of the crashed member.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum After {
@@ -104,7 +107,7 @@ async fn a_restore_is_killed_at_each_point(after: After) {
     let watch = Watch::begin::<Postgresql>(trio);
     for point in 1.. {
         crash_again(trio, place, &crashed);
-        let ended = Hook::killed::<Postgresql>(trio, place, "restore", point, &[]);
+        let ended = Hook::killed::<Postgresql>(trio, place, "restore", point, DISCARD);
         let Some(at) = killed_at(&ended) else {
             assert_eq!(ended.status, DONE, "{ended:?}");
             println!("a restore has {} points", point - 1);
@@ -113,7 +116,7 @@ async fn a_restore_is_killed_at_each_point(after: After) {
         println!("{at}");
         trio.kill(place);
         Postgresql::boot(trio, place);
-        Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+        Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
         all_have(trio, 1);
     }
     all_have(trio, 1);
@@ -149,17 +152,17 @@ async fn a_rewind_that_cannot_write_a_file_makes_no_second_primary() {
         fs::set_permissions(trio.vms[place].data().join(file), fs::Permissions::from_mode(mode)).unwrap();
     };
     chmod("postgresql.conf", 0o444);
-    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", DISCARD);
     assert!(ended.status == FAILED && ended.said.contains("nothing was changed: "), "{ended:?}");
     assert!(ended.said.contains("has postgresql.conf, which its owner cannot"), "{ended:?}");
     chmod("postgresql.conf", 0o644);
     // Only `pg_rewind` itself finds this file.
     chmod("global/pg_filenode.map", 0o444);
-    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", DISCARD);
     assert!(ended.status == BLOCKED && ended.said.contains("pg_filenode.map"), "{ended:?}");
     Postgresql::boot(trio, place);
     chmod("global/pg_filenode.map", 0o600);
-    Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+    Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
     all_have(trio, 1);
     watch.end();
 }
@@ -176,16 +179,42 @@ async fn a_rewind_that_lacks_a_part_of_the_log_makes_no_second_primary() {
     let trio = &stage.trio;
     let place = go_down(&stage, 1, After::Gap);
     let watch = Watch::begin::<Postgresql>(trio);
-    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", DISCARD);
     assert!(ended.status == FAILED && ended.said.contains("nothing was changed: pg_rewind: error: "), "{ended:?}");
     Postgresql::boot(trio, place);
     let is_standby = until("a standby of nobody", || ask(trio, place, "select pg_is_in_recovery()"));
     assert_eq!(is_standby, [["t"]]);
     trio.kill(place);
     trio.lose_data(place).unwrap();
-    Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+    Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
     all_have(trio, 1);
     watch.end();
+}
+
+/// After a promotion by hand, the crashed primary may have the only copy of acknowledged writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_only_a_crashed_member_has_are_kept_until_they_may_be_discarded() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    let primary = stage.primary();
+    let others: Vec<_> = (0..VMS.len()).filter(|place| *place != primary).collect();
+    trio.kill(primary);
+    Postgresql::promote(trio, &others);
+    let now = stage.primary();
+    until("a row", || ask(trio, now, "insert into rows values (1, 1)"));
+    for place in (0..VMS.len()).filter(|place| *place != now) {
+        Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+    }
+    all_have(trio, 1);
+    let place = go_down(&stage, 2, After::Crash);
+    let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+    assert!(ended.status == FAILED && ended.said.contains(" committed transactions after "), "{ended:?}");
+    assert!(ended.said.contains("nothing was changed. Look for writes"), "{ended:?}");
+    Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
+    all_have(trio, 2);
 }
 
 /// A standby that somebody started as a primary, without a promotion: nothing shows which of the two has the writes to

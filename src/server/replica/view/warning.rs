@@ -142,7 +142,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let slot = state.slots.get(member)?;
     let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
     let serves =
-        if state.role(member) == Role::Primary { " The member reports the primary, so it serves." } else { "" };
+        if state.role(member) == Role::Primary { " By its last report, the member is the primary." } else { "" };
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
         format!(
             "{serves} Until the member is back, the member counts as out of service in {group}, and other members of the \
