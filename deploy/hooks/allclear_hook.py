@@ -269,7 +269,8 @@ def serve(hooks: Mapping[str, Hook]) -> NoReturn:
     except Answer as raised:
         answer = raised
     except Rejected as error:
-        answer = Failed(str(error))
+        # The server serves, and only the hooks cannot log in: "not ready" would make an event of this VM a repair.
+        answer = Done(str(error)) if name == "ready" else Failed(str(error))
     except Unreachable as error:
         answer = Blocked(str(error))
     except Exception as error:  # noqa: BLE001 -- any error means "failed", with the reason

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting
+from allclear_hook import Blocked, Failed, Rejected, Told, Unreachable, members, setting
 
 Answer = dict[str, Any]
 
@@ -45,7 +45,7 @@ class Member:
             with opener.open(request, timeout=seconds) as answer:
                 said = json.load(answer)
         except urllib.error.HTTPError as error:
-            raise Unreachable(f"{self.vm}: {why(error)}") from error
+            raise (Rejected if error.code in (401, 403) else Unreachable)(f"{self.vm}: {why(error)}") from error
         except (OSError, ValueError) as error:
             raise Unreachable(f"{self.vm}: {error}") from error
         if not isinstance(said, dict):

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from allclear_hook import Blocked, Failed, Memory, Told, Unreachable, members, number, setting
+from allclear_hook import Blocked, Failed, Memory, Rejected, Told, Unreachable, members, number, setting
 from client import Client
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ DELIMITER = "$allclear$"
 # The escapes of `--batch` for the ends of fields and rows.
 ESCAPED = re.compile(r"\\(.)")
 MEANT = {"n": "\n", "t": "\t", "0": "\0"}
+# Access denied, to a schema too, or by the plugin of the account; a host without permission.
+REJECTED = (1044, 1045, 1130, 1698)
 ERROR = re.compile(r"ERROR (\d+) \((\w+)\)(?: at line \d+)?: ")
 
 
@@ -97,6 +99,9 @@ class Server(Client):
     def one(self, statement: str, seconds: float | None = None) -> str:
         """The only value of the only row."""
         return next(iter(self.ask(statement, seconds=seconds)[0][0].values()))
+
+    def is_rejected(self) -> bool:
+        return self.error in REJECTED
 
     def why_it_ended(self, said: list[str]) -> str:
         """An error may have several lines, and warnings at log-in may precede the error."""
@@ -198,6 +203,7 @@ class Group:
     ) -> None:
         self.vm = told.vm
         self.lost = dict(without or {})
+        self.rejecting: set[str] = set()
         if told.vm not in members():
             raise Failed(f"MEMBERS does not name {told.vm}, this VM")
         self.servers = {
@@ -233,6 +239,8 @@ class Group:
     def _drop(self, server: Server, error: Unreachable) -> None:
         del self.servers[server.vm]
         self.lost[server.vm] = str(error)
+        if isinstance(error, Rejected):
+            self.rejecting.add(server.vm)
 
     def __iter__(self) -> Iterator[Server]:
         return iter(self.servers.values())
@@ -250,7 +258,7 @@ class Group:
     @property
     def here(self) -> Server:
         if self.vm not in self.servers:
-            raise Unreachable(self.lost[self.vm])
+            raise (Rejected if self.vm in self.rejecting else Unreachable)(self.lost[self.vm])
         return self.servers[self.vm]
 
     def others(self, than: Server) -> list[Server]:

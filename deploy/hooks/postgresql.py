@@ -57,7 +57,7 @@ Settings, in the env table
 
 from __future__ import annotations
 
-from allclear_hook import Blocked, Done, Failed, NotApplicable, Told, progress, serve, setting
+from allclear_hook import Blocked, Done, Failed, NotApplicable, Rejected, Told, serve, setting
 from postgresql_candidate import flush
 from postgresql_check import check
 from postgresql_members import Group, change_synchronous, synchronous
@@ -111,9 +111,7 @@ def shutdown(told: Told) -> Done:
 def ready(told: Told) -> None:
     group = Group()
     if told.vm in group.rejecting:
-        # The server serves, and only the hooks cannot log in. Not ready would make an event of this VM a repair.
-        progress(group.silent[told.vm])
-        return
+        raise Rejected(group.silent[told.vm])
     primary = group.the_primary()
     if told.vm not in group.seen:
         raise Blocked(group.silent[told.vm])

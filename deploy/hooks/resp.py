@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from allclear_hook import Unreachable
+from allclear_hook import Rejected, Unreachable
 
 CONNECT_SECONDS = 1.0
 ANSWER_SECONDS = 1.5
@@ -37,7 +37,10 @@ class Connection:
         self._socket.settimeout(ANSWER_SECONDS)
         self._answers = self._socket.makefile("rb")
         if password:
-            self.call("AUTH", *([user] if user else []), password)
+            try:
+                self.call("AUTH", *([user] if user else []), password)
+            except Error as error:
+                raise Rejected(str(error)) from error
 
     def call(self, *words: object) -> Any:
         return self.all([words])[0]

@@ -6,7 +6,7 @@ import os
 import unittest
 from unittest.mock import patch
 
-from allclear_hook import Blocked, Done, Failed, NotApplicable, NotDone, Unknown, Unreachable, checked, serve
+from allclear_hook import Blocked, Done, Failed, NotApplicable, NotDone, Rejected, Unknown, Unreachable, checked, serve
 
 # The exit statuses of deploy/docs/hooks.md.
 STATUSES = {Done: 0, Failed: 1, NotApplicable: 11, NotDone: 12, Unknown: 13, Blocked: 75}
@@ -55,6 +55,12 @@ class Ends(unittest.TestCase):
 
     def test_a_server_that_does_not_answer_is_tried_again(self):
         self.assertEqual(served(raising(Unreachable("db-1: timeout")), "failover"), (75, ["db-1: timeout"]))
+
+    def test_a_login_that_is_refused_has_failed_and_the_server_is_ready(self):
+        error = Rejected("db-1: access denied")
+        self.assertEqual(served(raising(error), "failover"), (1, ["db-1: access denied"]))
+        ready = {"ready": raising(error)["failover"]}
+        self.assertEqual(served(ready, "ready"), (0, ["db-1: access denied"]))
 
     def test_what_goes_wrong_has_failed_and_the_last_line_says_why(self):
         status, errors = served(raising(ValueError("it says no")), "failover")

@@ -27,6 +27,20 @@ pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
     find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())
 }
 
+/// The number of attempts by which the log may be ahead of the state of a replica that has just started.
+const NOT_APPLIED_YET: u64 = 1_000;
+
+/// The key is of no attempt of this workload. An attempt of a forgotten event may have existed, and the log may have a
+/// later attempt that is not applied yet.
+pub fn is_unknown(state: &State, workload: &WorkloadName, key: &str) -> bool {
+    let Some((event, attempt)) = parse(key) else { return true };
+    if attempt.0 > state.attempts {
+        return attempt.0 - state.attempts > NOT_APPLIED_YET;
+    }
+    let event = state.event(&event);
+    event.is_some_and(|event| event.attempt(attempt).is_none_or(|attempt| attempt.member.workload != *workload))
+}
+
 pub(super) fn outcome(ended: HookOutcome) -> Outcome {
     match ended {
         HookOutcome::Done => Outcome::Done,
@@ -43,6 +57,31 @@ pub(super) fn outcome(ended: HookOutcome) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
+    use allclear_core::model::event::Event;
+    use allclear_core::model::id::VmName;
+    use allclear_core::model::time::Timestamp;
+
+    #[test]
+    fn a_key_of_no_attempt_is_unknown_unless_the_attempt_may_exist() {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: Vec::new(),
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let event = Event::first_seen_as(announcement, VmName::new("a"), Timestamp(0));
+        let mut state = State { attempts: 7, ..State::default() };
+        state.open.insert(EventId::new("e"), event.into());
+        let is_unknown = |key| is_unknown(&state, &WorkloadName("pg".into()), key);
+        assert!(["", "abc", "12345", "e.x", "e.7/db-0/pg/drain/0", "e.3", "e.30000"].into_iter().all(is_unknown));
+        assert!(!["forgotten.3", "e.8"].into_iter().any(is_unknown));
+    }
 
     #[test]
     fn an_attempt_is_found_again_by_its_key() {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::events::{self, ms};
 use crate::hooks::session::{FromWorkload, ToWorkload};
 use crate::hooks::{HookOutcome, HookTask, one_line};
+use crate::replica::attempt_key;
 use crate::replica::view::View;
 use allclear_core::model::drill::Mode;
+use allclear_core::model::id::WorkloadName;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Intent, Phase, Role};
 use allclear_wire::pb::allclear::workload::v1 as pb;
@@ -105,12 +107,19 @@ fn role(role: Role) -> pb::Role {
     }
 }
 
-/// The attempt of a report with its content, or the place of an unknown value.
-pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Problem> {
+/// The attempt of a report with its content, or the place of a wrong value.
+pub(super) fn said(
+    report: pb::Report,
+    workload: &WorkloadName,
+    state: &State,
+) -> Result<(String, FromWorkload), pb::Problem> {
     use pb::report::News;
     let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
-    if !(1..=MAX_ATTEMPT_BYTES).contains(&report.attempt.len()) {
-        return Err(problem("report.attempt", "the report names no attempt"));
+    if report.attempt.len() > MAX_ATTEMPT_BYTES || attempt_key::is_unknown(state, workload, &report.attempt) {
+        return Err(problem(
+            "report.attempt",
+            "this workload has no such attempt: repeat the `attempt` of the Step, not its `step`",
+        ));
     }
     let said = match report.news {
         Some(News::Progress(progress)) => FromWorkload::Progress {
@@ -119,10 +128,10 @@ pub(super) fn said(report: pb::Report) -> Result<(String, FromWorkload), pb::Pro
         },
         Some(News::Extension(extension)) => FromWorkload::MoreTime(Duration::from_millis(extension.needs_ms)),
         Some(News::Outcome(outcome)) => {
-            let unknown = || problem("report.outcome", "this version does not know the content");
+            let unknown = || problem("report.outcome", "the outcome is missing, or this version does not know it");
             FromWorkload::Ended(ended(outcome).ok_or_else(unknown)?)
         }
-        None => return Err(problem("report", "this version does not know the content")),
+        None => return Err(problem("report", "progress, outcome and extension are missing: give one of them")),
     };
     Ok((report.attempt, said))
 }

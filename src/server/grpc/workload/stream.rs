@@ -111,13 +111,14 @@ impl Stream {
             Some(From::Heartbeat(pb::Heartbeat { role })) => {
                 let Some(role) = hello::role(role) else {
                     return self
-                        .say(To::Problem(problem("heartbeat.role", "this version does not know the message")))
+                        .say(To::Problem(problem("heartbeat.role", "this version does not know the role")))
                         .await;
                 };
                 let lease = sessions.hear(&self.visit, role)?;
                 self.say(To::Pong(pb::Pong { lease_ms: ms(lease) })).await
             }
-            Some(From::Report(report)) => match message::said(report) {
+            Some(From::Report(report)) => match message::said(report, &self.visit.workload, &self.door.cluster.state())
+            {
                 Ok((attempt, said)) => Ok(sessions.report(&self.visit, &attempt, said)?),
                 Err(problem) => self.say(To::Problem(problem)).await,
             },
