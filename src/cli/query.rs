@@ -1,5 +1,6 @@
 //! `allclear status`, `explain` and `watch`: queries of a replica, for people or for programs.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,22 +106,37 @@ impl Query {
         match self {
             Self::Status { check: true, target, .. } => check(&target),
             Self::Status { watch: true, target, .. } | Self::Watch(target) => answered(watch(&target)),
-            Self::Status { target, .. } => {
-                target.look(OperatorConnection::status, |status| output::status(&target.reader(), status))
-            }
+            Self::Status { target, .. } => target.look(OperatorConnection::status, |status| {
+                output::status(&target.reader().at_time(&status.now), status)
+            }),
             Self::Events(events) => events.run(),
-            Self::Explain { event: Some(id), target } => {
-                target.look(async |asking| asking.event(&id).await, |event| output::event(&target.reader(), event))
-            }
-            Self::Explain { event: None, target } => target.look(
-                async |asking| {
-                    let mut open = asking.events().await?;
-                    open.events.retain(|event| event.stage != "closed");
-                    Ok(open)
-                },
-                |open| output::all_open(&target.reader(), open),
-            ),
+            Self::Explain { event, target } => explain(event.as_deref(), &target),
         }
+    }
+}
+
+/// Counts down by the cluster's time: the clock of this machine may be wrong.
+fn explain(event: Option<&str>, target: &Target) -> Result<(), Exit> {
+    let now = OnceCell::new();
+    let reader = || target.reader().at_time(now.get().map_or("", String::as_str));
+    match event {
+        Some(id) => target.look(
+            async |asking| {
+                let event = asking.event(id).await?;
+                let _ = now.set(asking.status().await?.now);
+                Ok(event)
+            },
+            |event| output::event(&reader(), event),
+        ),
+        None => target.look(
+            async |asking| {
+                let mut open = asking.events().await?;
+                open.events.retain(|event| event.stage != "closed");
+                let _ = now.set(asking.status().await?.now);
+                Ok(open)
+            },
+            |open| output::all_open(&reader(), open),
+        ),
     }
 }
 
@@ -141,7 +157,7 @@ async fn watch(target: &Target) -> Result<(), OperatorClientError> {
     let mut changes = Box::pin(asking.watch().await?);
     if target.format.is_for_programs() || target.reader().paper.size.is_none() {
         while let Some(status) = changes.next().await {
-            target.format.print(&status?, |status| output::status(&target.reader(), status))?;
+            target.format.print(&status?, |status| output::status(&target.reader().at_time(&status.now), status))?;
         }
         return Ok(());
     }
@@ -155,7 +171,7 @@ async fn watch(target: &Target) -> Result<(), OperatorClientError> {
             },
             _ = again.tick() => asking.status().await?,
         };
-        let reader = target.reader();
+        let reader = target.reader().at_time(&status.now);
         write(&screenful(&output::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
     }
 }

@@ -91,6 +91,8 @@ async fn every_operation_has_a_name_and_every_refusal_is_described() {
             assert!(document.pointer(name).unwrap()["description"].is_string(), "{name}");
         }
     }
+    let (code, text) = cluster.page(0, "/v1/events?limit=abc").await;
+    assert!(code == 400 && text.contains("takes no parameters"), "{code} {text}");
 }
 
 #[test]

@@ -29,6 +29,11 @@ impl OutputContext {
         Self { paper: Terminal::of_stdout(), now: clock::now(), at }
     }
 
+    /// As of this RFC 3339 time, if it is one.
+    pub(in crate::cli) fn at_time(self, now: &str) -> Self {
+        Self { now: clock::from_rfc3339(now).unwrap_or(self.now), ..self }
+    }
+
     /// A command line for the same replica.
     pub(super) fn command(&self, command: &str, arguments: &[&str]) -> String {
         let line = advice::command(command, arguments).unwrap_or_else(|| "allclear events --json".into());

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -31,7 +31,7 @@ fn router(view: View, names: HostNames, stop: CancellationToken) -> Router {
     let door = Arc::new(RequestGuard { names, view: view.clone() });
     let maker = Maker::default();
     let of_the_view = Router::new()
-        .route("/v1/events", get(|State(view): State<View>| async move { Json(view.events()) }))
+        .route("/v1/events", get(events))
         .route("/v1/events/{id}", get(event))
         .route("/metrics", get(|State(view): State<View>| async move { metrics::answer(&view) }))
         .merge(watch::router(view.clone(), maker.room.clone(), stop));
@@ -81,6 +81,16 @@ impl RequestGuard {
         headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
         response
     }
+}
+
+/// A parameter is refused: an ignored one would be taken for a filter.
+async fn events(State(view): State<View>, RawQuery(query): RawQuery) -> Response {
+    if query.is_some_and(|query| !query.is_empty()) {
+        let why = "/v1/events takes no parameters: it lists the open events and the last 100 closed events; \
+                   `allclear events --all` and ListEvents over gRPC list every kept event";
+        return problem(StatusCode::BAD_REQUEST, why);
+    }
+    Json(view.events()).into_response()
 }
 
 async fn event(State(view): State<View>, Path(id): Path<String>) -> Response {

@@ -78,9 +78,9 @@ mod tests {
         let event = Event::first_seen_as(announcement, VmName::new("a"), Timestamp(0));
         let mut state = State { attempts: 7, ..State::default() };
         state.open.insert(EventId::new("e"), event.into());
-        let is_unknown = |key| is_unknown(&state, &WorkloadName("pg".into()), key);
-        assert!(["", "abc", "12345", "e.x", "e.7/db-0/pg/drain/0", "e.3", "e.30000"].into_iter().all(is_unknown));
-        assert!(!["forgotten.3", "e.8"].into_iter().any(is_unknown));
+        let matches_none = |key| is_unknown(&state, &WorkloadName("pg".into()), key);
+        assert!(["", "abc", "12345", "e.x", "e.7/db-0/pg/drain/0", "e.3", "e.30000"].into_iter().all(matches_none));
+        assert!(!["forgotten.3", "e.8"].into_iter().any(matches_none));
     }
 
     #[test]

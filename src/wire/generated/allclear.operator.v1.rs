@@ -30,7 +30,7 @@ pub struct WatchRequest {}
 pub struct EventList {
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<Event>,
-    /// With `all`: the begin of the next page; absent on the last page.
+    /// Over gRPC with `all`: the begin of the next page; absent on the last page, and over HTTP.
     #[prost(string, optional, tag = "50")]
     pub next: ::core::option::Option<::prost::alloc::string::String>,
 }

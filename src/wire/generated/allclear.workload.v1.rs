@@ -169,7 +169,8 @@ pub struct Hook {
     pub on_failure: i32,
     #[prost(enumeration = "RunsOn", tag = "5")]
     pub runs_on: i32,
-    /// The workload answers `INTENT_CONFIRM`. A failover without this never repeats automatically.
+    /// The workload answers `INTENT_CONFIRM`. Without this, a failover in doubt has failed. It
+    /// runs again only after the return and the restore of its members.
     #[prost(bool, tag = "6")]
     pub can_confirm: bool,
     #[prost(bool, tag = "7")]
@@ -462,9 +463,10 @@ impl Role {
 #[repr(i32)]
 pub enum OnAbsent {
     Unspecified = 0,
-    /// Events wait for the workload; the default.
+    /// Events wait for the workload; the default. An event with a budget, as every user's event, waits until the end of the
+    /// budget.
     Hold = 1,
-    /// The hooks are not required.
+    /// The hooks are not required, except a failover that began and may be half done.
     Skip = 2,
     /// The hooks of the configured workload with the same name run instead.
     Command = 3,
@@ -837,6 +839,7 @@ pub mod workloads_client {
             self.inner.unary(req, path, codec).await
         }
         /// Answers when the report is kept; for an outcome, when the outcome is committed to the log.
+        /// NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no such attempt, or a value is missing.
         pub async fn report(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportRequest>,
@@ -954,6 +957,7 @@ pub mod workloads_server {
             request: tonic::Request<super::PollRequest>,
         ) -> std::result::Result<tonic::Response<super::PollResponse>, tonic::Status>;
         /// Answers when the report is kept; for an outcome, when the outcome is committed to the log.
+        /// NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no such attempt, or a value is missing.
         async fn report(
             &self,
             request: tonic::Request<super::ReportRequest>,

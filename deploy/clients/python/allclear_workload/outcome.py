@@ -57,7 +57,7 @@ def blocked(reason: object) -> Outcome:
 
 
 def unknown(reason: object) -> Outcome:
-    """The handler cannot know the outcome; a confirm decides, never another run."""
+    """The handler cannot know the outcome. A confirm decides; without one the hook runs again, except a failover."""
     return Outcome("unknown", cut(reason))
 
 

@@ -92,6 +92,11 @@ impl Sessions {
         Ok(lease)
     }
 
+    /// Whether an attempt of this workload was sent, or is to be sent.
+    pub fn has_attempt(&self, workload: &WorkloadName, key: &str) -> bool {
+        self.shared.book().attempts.get(key).is_some_and(|attempt| attempt.task.workload == *workload)
+    }
+
     pub fn report(&self, visit: &SessionToken, key: &str, said: FromWorkload) -> Result<(), SessionClosed> {
         let (now, said) = (Instant::now(), said.without(&Secrets::of([visit.token.as_str()])));
         let mut book = self.shared.change();

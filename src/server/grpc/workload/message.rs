@@ -3,6 +3,7 @@
 use allclear_core::model::command;
 use std::time::Duration;
 
+use super::WorkloadRpc;
 use super::events::{self, ms};
 use crate::hooks::session::{FromWorkload, ToWorkload};
 use crate::hooks::{HookOutcome, HookTask, one_line};
@@ -111,11 +112,15 @@ fn role(role: Role) -> pb::Role {
 pub(super) fn said(
     report: pb::Report,
     workload: &WorkloadName,
-    state: &State,
+    door: &WorkloadRpc,
 ) -> Result<(String, FromWorkload), pb::Problem> {
     use pb::report::News;
     let problem = |place: &str, message: &str| pb::Problem { place: Some(place.into()), message: message.into() };
-    if report.attempt.len() > MAX_ATTEMPT_BYTES || attempt_key::is_unknown(state, workload, &report.attempt) {
+    let is_unknown = || {
+        let is_running = door.hooks.runner.sessions.has_attempt(workload, &report.attempt);
+        !is_running && attempt_key::is_unknown(&door.cluster.state(), workload, &report.attempt)
+    };
+    if report.attempt.len() > MAX_ATTEMPT_BYTES || is_unknown() {
         return Err(problem(
             "report.attempt",
             "this workload has no such attempt: repeat the `attempt` of the Step, not its `step`",

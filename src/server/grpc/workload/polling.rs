@@ -109,7 +109,7 @@ pub(super) async fn report(
     let wrong = |problem: pb::Problem| {
         Status::invalid_argument(format!("{}: {}", problem.place.unwrap_or_default(), problem.message))
     };
-    let (attempt, said) = message::said(report, &visit.workload, &door.cluster.state()).map_err(wrong)?;
+    let (attempt, said) = message::said(report, &visit.workload, door).map_err(wrong)?;
     let is_end = matches!(said, FromWorkload::Ended(_));
     door.hooks.runner.sessions.report(&visit, &attempt, said).map_err(|_| over())?;
     if !is_end {

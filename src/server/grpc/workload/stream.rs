@@ -117,8 +117,7 @@ impl Stream {
                 let lease = sessions.hear(&self.visit, role)?;
                 self.say(To::Pong(pb::Pong { lease_ms: ms(lease) })).await
             }
-            Some(From::Report(report)) => match message::said(report, &self.visit.workload, &self.door.cluster.state())
-            {
+            Some(From::Report(report)) => match message::said(report, &self.visit.workload, &self.door) {
                 Ok((attempt, said)) => Ok(sessions.report(&self.visit, &attempt, said)?),
                 Err(problem) => self.say(To::Problem(problem)).await,
             },
