@@ -19,7 +19,7 @@ const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
 /// The pause before a blocked hook is tried again.
 pub(crate) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// A hook with `on_failure = "continue"` that is blocked for so long has failed.
+/// A hook with `on_failure = "continue"` that is blocked for so long gives way.
 const BLOCKED_AT_MOST: Duration = Duration::from_secs(30);
 
 /// The progress of a step.
@@ -97,7 +97,7 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     }
     match outcome {
         Outcome::Done | Outcome::NotApplicable => StepState::Satisfied,
-        Outcome::Blocked(_) if is_blocked_for_good(step, now) => failed(),
+        Outcome::Blocked(_) if gives_way(step, now) && has_left(event, step) => failed(),
         Outcome::Blocked(reason) => due(Intent::Run, at.plus(BLOCKED_RETRY_AFTER), Some(reason.clone())),
         // A stopped hook may be done, or half done.
         Outcome::Unknown(_) | Outcome::TimedOut(_) if step.hook.can_confirm => due(Intent::Confirm, *at, None),
@@ -122,10 +122,10 @@ fn is_cut_short(last: &Attempt, outcome: &Outcome, at: Timestamp, ends: Timestam
 
 /// The failure of a run before the end of its phase, for a hook that holds its event and was not done since.
 fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>> {
-    let runs = step.forward().rev().filter(|attempt| attempt.intent == Intent::Run);
-    let mut ended = runs.filter_map(|run| run.outcome.as_ref().map(|(outcome, at)| (run, outcome, *at)));
-    let failed = ended.find(|(run, outcome, at)| {
-        let has_begun = !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_));
+    let ended = step.forward().rev().filter_map(|run| run.outcome.as_ref().map(|(outcome, at)| (run, outcome, *at)));
+    let mut since_done = ended.take_while(|(_, outcome, _)| !outcome.is_favourable());
+    let failed = since_done.find(|(run, outcome, at)| {
+        let has_begun = run.intent == Intent::Run && !matches!(outcome, Outcome::Blocked(_));
         has_begun && !is_cut_short(run, outcome, *at, ends)
     });
     let (_, outcome, _) = failed.filter(|_| step.on_failure == OnFailure::Hold)?;
@@ -140,11 +140,18 @@ fn may_skip(step: &Step<'_>, last: Option<&Attempt>) -> bool {
     step.id.phase < Phase::Restore && has_ended && !is_begun_failover
 }
 
-/// Whether a hook that may fail has been blocked so long that it has failed: the hooks after it may matter more.
-fn is_blocked_for_good(step: &Step<'_>, now: Timestamp) -> bool {
+/// Whether a hook that may fail has been blocked so long that the hooks after it go first: they may matter more.
+fn gives_way(step: &Step<'_>, now: Timestamp) -> bool {
     let limit = step.hook.timeout.min(BLOCKED_AT_MOST);
     let since = blocked_since(step).filter(|_| step.on_failure == OnFailure::Continue);
-    step.id.phase < Phase::Restore && since.is_some_and(|since| now.since(since) >= limit)
+    let may_fail = step.id.phase < Phase::Restore && step.id.phase != Phase::Failover;
+    may_fail && since.is_some_and(|since| now.since(since) >= limit)
+}
+
+/// Whether another hook has begun to take the member away.
+fn has_left(event: &Event, step: &Step<'_>) -> bool {
+    let mut others = event.attempts.iter().filter(|other| other.member == step.member && other.hook != step.id);
+    others.any(|other| other.hook.phase.is_disruptive() && other.stint == step.stint && other.intent == Intent::Run)
 }
 
 /// Attempts that count against a hook's limit.
@@ -206,6 +213,7 @@ pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
         StepState::Satisfied => true,
         // A failed undo does not block the remaining restore.
         StepState::Failed(_) => step.on_failure == OnFailure::Continue || step.is_undo,
+        StepState::Due { blocked: Some(_), .. } => gives_way(step, now),
         StepState::Due { .. } | StepState::Running(_) | StepState::OutOfTime => false,
     }
 }
