@@ -66,7 +66,7 @@ class Unreachable(Exception):
 
 
 class Rejected(Unreachable):
-    """A server answered, and does not let this hook log in. Waiting repairs no password."""
+    """A server answered, and does not let this hook log in. Waiting repairs no password. The reason begins with the VM."""
 
 
 class Told:
@@ -269,8 +269,9 @@ def serve(hooks: Mapping[str, Hook]) -> NoReturn:
     except Answer as raised:
         answer = raised
     except Rejected as error:
-        # The server serves, and only the hooks cannot log in: "not ready" would make an event of this VM a repair.
-        answer = Done(str(error)) if name == "ready" else Failed(str(error))
+        # The own server serves, and only the hooks cannot log in: "not ready" would make an event of this VM a repair.
+        is_own = name == "ready" and str(error).startswith(f"{told.vm}: ")
+        answer = Done(str(error)) if is_own else Failed(str(error))
     except Unreachable as error:
         answer = Blocked(str(error))
     except Exception as error:  # noqa: BLE001 -- any error means "failed", with the reason

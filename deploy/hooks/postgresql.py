@@ -112,9 +112,9 @@ def ready(told: Told) -> None:
     group = Group()
     if told.vm in group.rejecting:
         raise Rejected(group.silent[told.vm])
-    primary = group.the_primary()
     if told.vm not in group.seen:
         raise Blocked(group.silent[told.vm])
+    primary = group.the_primary()
     lack = behind(told, group, primary) if primary != told.vm else ""
     if lack:
         raise Blocked(f"{told.vm}: {lack}")

@@ -131,7 +131,8 @@ class Group:
         primary = self.primary()
         if not primary:
             why = "no member is primary" + "".join(f"; {why}" for why in self.silent.values())
-            raise Rejected(why) if self.rejecting else Blocked(why)
+            # A member that is silent for another reason may be the primary again soon.
+            raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
         return primary
 
 

@@ -45,8 +45,7 @@ def restore(told: Told) -> Done:
     primary = fenced(told, here, group, memory.recall())
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
-        is_ours = memory.recall().get("to") == primary
-        rejoin(told, here, group, primary, is_ours)
+        rejoin(told, here, group, primary)
     here.place.note(here.path)
     poolers.point_and_resume(primary)
     memory.forget()
@@ -76,9 +75,8 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     return other
 
 
-def rejoin(told: Told, here: Here, group: Group, primary: str, is_ours: bool) -> None:
-    """Makes this server a standby of the primary, with the primary's present data. `is_ours`: the failover hook made
-    the primary, which then has all writes."""
+def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
+    """Makes this server a standby of the primary, with the primary's present data."""
     memory = Memory(f"postgresql-{told.vm}-data")
     spoilt = memory.recall().get("step")
     if spoilt == "copying" or is_lost(here):
@@ -86,15 +84,12 @@ def rejoin(told: Told, here: Here, group: Group, primary: str, is_ours: bool) ->
     elif spoilt in ("rewinding", "rewound") or is_cut_off(here):
         rewind(told, here, group, primary, memory)
     elif has_diverged(here, group, primary):
-        if spoilt == "fenced":
+        if setting("LOST_WRITES", "keep") != "discard" and (why := kept(here, group, primary)):
+            what = "was writable beside it, and has been stopped" if spoilt == "fenced" else "was not running"
             raise Failed(
-                f"{told.vm} was writable beside {primary}, which was promoted after it, and has been stopped. Look for "
-                f"writes that only it has; when there are none to keep, run pg_rewind or empty {here.path}"
-            )
-        if not is_ours and setting("LOST_WRITES", "keep") != "discard" and (why := kept(here, group, primary)):
-            raise Failed(
-                f"{told.vm} {why}, and {primary} was promoted without it; nothing was changed. Look for writes that only "
-                f"it has; when there are none to keep, run pg_rewind, empty {here.path}, or set LOST_WRITES = discard"
+                f"{told.vm} {why}, {primary} was promoted without it, and {told.vm} {what}; its data were not changed. "
+                f"Look for writes that only it has; when there are none to keep, run pg_rewind, empty {here.path}, or set "
+                f"LOST_WRITES = discard"
             )
         rewind(told, here, group, primary, memory)
     if here.is_stopping():

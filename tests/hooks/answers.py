@@ -60,7 +60,8 @@ class Ends(unittest.TestCase):
         error = Rejected("db-1: access denied")
         self.assertEqual(served(raising(error), "failover"), (1, ["db-1: access denied"]))
         ready = {"ready": raising(error)["failover"]}
-        self.assertEqual(served(ready, "ready"), (0, ["db-1: access denied"]))
+        self.assertEqual(served(ready, "ready", ALLCLEAR_VM="db-1"), (0, ["db-1: access denied"]))
+        self.assertEqual(served(ready, "ready", ALLCLEAR_VM="db-2"), (1, ["db-1: access denied"]))
 
     def test_what_goes_wrong_has_failed_and_the_last_line_says_why(self):
         status, errors = served(raising(ValueError("it says no")), "failover")

@@ -212,7 +212,7 @@ async fn writes_that_only_a_crashed_member_has_are_kept_until_they_may_be_discar
     let place = go_down(&stage, 2, After::Crash);
     let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
     assert!(ended.status == FAILED && ended.said.contains(" committed transactions after "), "{ended:?}");
-    assert!(ended.said.contains("nothing was changed. Look for writes"), "{ended:?}");
+    assert!(ended.said.contains("its data were not changed. Look for writes"), "{ended:?}");
     Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
     all_have(trio, 2);
 }
