@@ -36,10 +36,10 @@ pub struct TakenDown<'a> {
 }
 
 pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> KnownRole {
-    if has_handed_over(state, member) {
+    let role = state.role(member);
+    if role == Role::Primary && has_handed_over(state, member) && has_rival(state, input, member) {
         return KnownRole { role: Role::Unknown, last: None };
     }
-    let role = state.role(member);
     let old = |unreachable_since| KnownRole {
         role: Role::Unknown,
         last: Some(LastRole { role, unreachable_since }).filter(|_| role != Role::Unknown),
@@ -56,7 +56,7 @@ pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> Know
     KnownRole { role, last: None }
 }
 
-/// Whether the member reports the primary. A member with a failover that is done has stopped, and its last report is old.
+/// Whether the member reports the primary. A member with a failover that is done has stopped, and its report may be old.
 fn reports_primary(state: &State, member: &Member) -> bool {
     state.role(member) == Role::Primary && !has_handed_over(state, member)
 }
@@ -115,7 +115,10 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
     if state.open_events().any(|event| event.attempts.iter().any(is_of_group)) {
         return None;
     }
-    let primaries: Vec<Member> = members.iter().filter(|it| reports_primary(state, it)).cloned().collect();
+    let mut primaries: Vec<Member> = members.iter().filter(|it| state.role(it) == Role::Primary).cloned().collect();
+    if primaries.iter().any(|it| !has_handed_over(state, it)) {
+        primaries.retain(|it| !has_handed_over(state, it));
+    }
     match primaries.len() {
         0 => Some(PrimaryFault::Absent(members)),
         1 => None,
