@@ -28,7 +28,8 @@ pub(super) fn done(cluster: &Cluster, asked: usize, arguments: &[&str]) -> Strin
         if code == 0 && err.is_empty() || is_repeated {
             return out;
         }
-        let is_late = code == 1 || code == 4 && err.contains("has no quorum");
+        let waits = ["has no quorum", "is not up to date, or does not answer"];
+        let is_late = code == 1 || code == 4 && waits.iter().any(|why| err.contains(why));
         assert!(is_late && attempt < 60, "{arguments:?}: {code} {err}");
         std::thread::sleep(Duration::from_millis(500));
     }

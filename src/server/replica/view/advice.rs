@@ -171,7 +171,8 @@ impl Commands<'_> {
             let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
             let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
             let does = format!(
-                "skip the hook {hook}: a running hook is stopped, and the event is approved if nothing else blocks it{unmoved}"
+                "skip the hook {hook}: a running hook is stopped, and the event goes on: hooks that are left run before the \
+                 approval{unmoved}"
             );
             self.add_with_reason(does, command("skip", &[id, hook]));
         }
