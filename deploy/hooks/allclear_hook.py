@@ -66,7 +66,8 @@ class Unreachable(Exception):
 
 
 class Rejected(Unreachable):
-    """A server answered, and does not let this hook log in. Waiting repairs no password. The reason begins with the VM."""
+    """A server answered, and does not let this hook log in. Waiting repairs no password. A reason that begins with a VM
+    and a colon is about the server of this VM."""
 
 
 class Told:

@@ -29,8 +29,8 @@ wal_keep_size or an archive for the absence of a member, because replication slo
 there is no switch. `check` reports the missing requirements. Guarantees: never two primaries; no acknowledged write is
 lost, synchronous or not; a member has returned only after replaying WAL that was written on the primary after the
 return. An old primary returns as a standby, however the service starts the server. A primary that was replaced without
-this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown origin, or goes below a
-mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
+this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown origin,
+or goes below a mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
 No primary at once if the candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate
 answers. No logical slots before 17. No commits on two members while every synchronous standby is absent: the primary
 then acknowledges alone, as synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is

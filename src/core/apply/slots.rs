@@ -192,23 +192,12 @@ pub(crate) fn drop_members_of(state: &mut State, vm: &VmName) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
-    use alloc::string::String;
+    use crate::model::document::Status;
+    use crate::model::document::tests::announced;
 
     #[test]
     fn an_event_keeps_its_last_returns() {
-        let announcement = Announcement {
-            id: EventId::new("e"),
-            status: Status::Scheduled,
-            kind: EventType::Reboot,
-            source: Source::User,
-            resource_type: String::new(),
-            resources: Vec::new(),
-            not_before: NotBefore::Unknown,
-            description: String::new(),
-            duration: None,
-        };
-        let mut event = Event::first_seen_as(announcement, VmName::new("a"), Timestamp(0));
+        let mut event = Event::first_seen_as(announced("e", Status::Scheduled), VmName::new("a"), Timestamp(0));
         (1..=12).for_each(|at| keep_return(&mut event, Timestamp(at)));
         assert_eq!(event.gave_back, (3..=12).map(Timestamp).collect::<Vec<_>>());
     }

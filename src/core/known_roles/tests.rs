@@ -3,9 +3,10 @@
 use super::*;
 use crate::apply::apply;
 use crate::model::command::{ApplyResult, Command, Entry, RegisterWorkloads, UpdateConditions};
-use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
-use crate::model::id::{EventId, VmName, WorkloadName};
-use crate::model::isolation::ImdsHealth;
+use crate::model::document::tests::announced;
+use crate::model::document::{Announcement, Status};
+use crate::model::id::{AttemptId, EventId, VmName, WorkloadName};
+use crate::model::isolation::{ImdsHealth, IsolatedView};
 use crate::model::workload::{Condition, Hook, OnAbsent, Origin};
 use crate::planning_input::{PeerHealth, Timing};
 use crate::policy::Policy;
@@ -70,23 +71,13 @@ fn input(reachable: &[&str]) -> PlanningInput {
     }
 }
 
+fn event() -> Event {
+    let resources = ["a", "b"].map(VmName::new).into();
+    Event::first_seen_as(Announcement { resources, ..announced("e", Status::Scheduled) }, VmName::new("a"), NOW)
+}
+
 fn roles(state: &State, input: &PlanningInput) -> [KnownRole; 2] {
-    let event = Event::first_seen_as(
-        Announcement {
-            id: EventId::new("e"),
-            status: Status::Scheduled,
-            kind: EventType::Reboot,
-            source: Source::User,
-            resource_type: String::new(),
-            resources: ["a", "b"].map(VmName::new).into(),
-            not_before: NotBefore::Unknown,
-            description: String::new(),
-            duration: None,
-        },
-        VmName::new("a"),
-        NOW,
-    );
-    let down = taken_down(state, &event, input);
+    let down = taken_down(state, &event(), input);
     [down[0].role, down[1].role]
 }
 
@@ -112,6 +103,62 @@ fn there_are_never_two_primaries_where_a_failover_moves_one() {
     assert_eq!(roles(&with(both, true), &input(&["a"])), [certain(Role::Primary), old(Role::Primary, Some(SINCE))]);
     // A group without a failover hook may have several primaries.
     assert_eq!(roles(&with(both, false), &input(&["a", "b"])), [certain(Role::Primary); 2]);
+}
+
+/// Right after a failover, the last report of the old primary is from before.
+#[test]
+fn the_old_primary_is_no_second_primary_while_it_is_down_after_its_failover() {
+    let after_failover = |roles, outcome| {
+        let mut state = with(roles, true);
+        let member = Member { vm: VmName::new("a"), workload: WorkloadName("w".into()) };
+        let hook = state.workload(&member).and_then(|workload| workload.hooks_of(Phase::Failover).next()).unwrap().0;
+        let mut event = event();
+        event.attempts.push(Attempt {
+            id: AttemptId(1),
+            member: member.clone(),
+            hook,
+            intent: Intent::Run,
+            stint: 7,
+            on: VmName::new("a"),
+            begun_at: SINCE,
+            deadline: NOW,
+            progress: None,
+            blocked: None,
+            outcome: Some((outcome, NOW)),
+            late: None,
+        });
+        let slot = Slot {
+            stint: 7,
+            first_stint: 7,
+            state: SlotState::Leaving,
+            since: SINCE,
+            group: Some(GroupName("orders".into())),
+            events: [EventId::new("e")].into(),
+            by: EventId::new("e"),
+            was_fit: true,
+            restore_failed: false,
+            needs_restore: true,
+        };
+        state.slots.insert(member, slot);
+        state.open.insert(EventId::new("e"), event.into());
+        let both = input(&["a", "b"]);
+        (self::roles(&state, &both), primary_faults(&state, &both).len())
+    };
+    let both = [Role::Primary, Role::Primary];
+    assert_eq!(after_failover(both, Outcome::Done), ([certain(Role::Unknown), certain(Role::Primary)], 0));
+    assert_eq!(after_failover(both, Outcome::Failed("no".into())), ([old(Role::Primary, None); 2], 1));
+    // It was elected again.
+    let again = [Role::Primary, Role::Replica];
+    assert_eq!(after_failover(again, Outcome::Done), (again.map(certain), 0));
+}
+
+#[test]
+fn a_silent_primary_is_no_rival_for_a_replica_without_a_leader() {
+    let state = with([Role::Replica, Role::Primary], true);
+    let mut alone = input(&["a"]);
+    alone.peers.remove(&VmName::new("b"));
+    alone.isolated = Some(IsolatedView { since: SINCE, ..IsolatedView::default() });
+    assert_eq!(roles(&state, &alone), [certain(Role::Replica), old(Role::Primary, Some(SINCE))]);
 }
 
 /// Nothing is concluded while a member is silent, has no role, or could have no primary at all.
