@@ -65,3 +65,14 @@ fn a_command_for_a_replica_is_told_with_the_endpoint_and_every_other_without() {
     let told = event(&reader, &shown::Event { stage: "preparing".into(), blocker, advice, ..Default::default() });
     assert!(told.contains("allclear status --endpoint /s\n") && told.contains("az account show\n"), "{told}");
 }
+
+#[test]
+fn a_countdown_is_by_the_clusters_time() {
+    let reader = || OutputContext { paper: Terminal::PLAIN, now: Timestamp(600_000), at: String::new() };
+    let not_before = Some("1970-01-01T00:10:00Z".into());
+    let open = shown::Event { stage: "preparing".into(), not_before, ..Default::default() };
+    assert!(event(&reader(), &open).contains("notice ends    00:10:00 UTC, now"));
+    let told = event(&reader().at_time("1970-01-01T00:05:00.000Z"), &open);
+    assert!(told.contains("notice ends    00:10:00 UTC, in 5 min"), "{told}");
+    assert_eq!(reader().at_time("").now, reader().now);
+}
