@@ -1,15 +1,22 @@
-//! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections.
+//! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections, and
+//! a connection of a client that has proved who it is only if there is no other.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use tokio_util::sync::CancellationToken;
 
 use super::listener::ClientKey;
 
-/// In the order of arrival.
+/// The clients of which a limit knows that they have proved who they are. Each of 100 replicas has one address.
+const PROVED: usize = 128;
+
 pub struct EvictingLimit {
     most: usize,
+    /// In the order of arrival.
     inside: VecDeque<(ClientKey, CancellationToken)>,
+    /// In the order of the first proof.
+    proved: VecDeque<ClientKey>,
 }
 
 /// Held by an admitted connection, which leaves by dropping the permit.
@@ -30,7 +37,7 @@ impl Drop for EvictingPermit {
 
 impl EvictingLimit {
     pub fn new(most: usize) -> Self {
-        Self { most, inside: VecDeque::new() }
+        Self { most, inside: VecDeque::new(), proved: VecDeque::new() }
     }
 
     /// Admits a connection, and returns the client of the evicted connection.
@@ -38,7 +45,7 @@ impl EvictingLimit {
         self.inside.retain(|(_, stay)| !stay.is_cancelled());
         let mut gone = None;
         if self.inside.len() >= self.most
-            && let Some((loser, stay)) = victim(self.who()).and_then(|place| self.inside.remove(place))
+            && let Some((loser, stay)) = self.victim().and_then(|place| self.inside.remove(place))
         {
             stay.cancel();
             gone = Some(loser);
@@ -48,28 +55,42 @@ impl EvictingLimit {
         (EvictingPermit(stay), gone)
     }
 
-    fn who(&self) -> impl Iterator<Item = ClientKey> {
-        self.inside.iter().map(|(who, _)| *who)
+    /// Records that a client has proved who it is: its connections are evicted after those of strangers.
+    pub fn has_proved(&mut self, who: ClientKey) {
+        if self.proved.contains(&who) {
+            return;
+        }
+        if self.proved.len() >= PROVED {
+            self.proved.pop_front();
+        }
+        self.proved.push_back(who);
     }
-}
 
-/// The oldest connection of the client with most connections.
-fn victim(inside: impl Iterator<Item = ClientKey>) -> Option<usize> {
-    let mut of_each: BTreeMap<ClientKey, (usize, usize)> = BTreeMap::new();
-    for (place, who) in inside.enumerate() {
-        of_each.entry(who).or_insert((0, place)).0 += 1;
+    fn victim(&self) -> Option<usize> {
+        let mut of_each: BTreeMap<ClientKey, (usize, usize)> = BTreeMap::new();
+        for (place, (who, _)) in self.inside.iter().enumerate() {
+            of_each.entry(*who).or_insert((0, place)).0 += 1;
+        }
+        // Of two clients with equal counts, the client with the older oldest connection.
+        let rank = |(who, (count, oldest)): &(ClientKey, (usize, usize))| {
+            (!self.proved.contains(who), *count, Reverse(*oldest))
+        };
+        of_each.into_iter().max_by_key(rank).map(|(_, (_, oldest))| oldest)
     }
-    // Of two clients with equal counts, the client with the older oldest connection.
-    let most = of_each.into_values().max_by_key(|(count, oldest)| (*count, std::cmp::Reverse(*oldest)));
-    most.map(|(_, oldest)| oldest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn full(users: &[u32]) -> EvictingLimit {
+        let mut crowd = EvictingLimit::new(users.len());
+        crowd.inside = users.iter().map(|uid| (ClientKey::User(*uid), CancellationToken::new())).collect();
+        crowd
+    }
+
     fn of(users: &[u32]) -> Option<usize> {
-        victim(users.iter().map(|uid| ClientKey::User(*uid)))
+        full(users).victim()
     }
 
     #[test]
@@ -78,6 +99,17 @@ mod tests {
         assert_eq!(of(&[9, 1, 2, 3]), Some(0));
         assert_eq!(of(&[1, 2, 2, 1]), Some(0));
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn who_has_proved_who_it_is_gives_way_to_no_stranger() {
+        let mut crowd = full(&[1, 1, 9, 8]);
+        crowd.has_proved(ClientKey::User(1));
+        assert_eq!(crowd.victim(), Some(2));
+        [8, 9].into_iter().for_each(|uid| crowd.has_proved(ClientKey::User(uid)));
+        assert_eq!(crowd.victim(), Some(0), "among equals, the count decides");
+        (0..1000).for_each(|uid| crowd.has_proved(ClientKey::User(uid)));
+        assert_eq!(crowd.proved.len(), PROVED);
     }
 
     #[tokio::test]

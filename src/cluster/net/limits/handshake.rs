@@ -50,6 +50,9 @@ impl Default for HandshakeGate {
 /// Accepts connections of one kind.
 pub trait Acceptor<S>: Send + Sync + 'static {
     type Guest: Send + 'static;
+    /// Whether an accepted client has proved who it is. The gate evicts its later connections after those of strangers,
+    /// who could otherwise keep it out by their number.
+    const IS_PROOF: bool = false;
 
     /// The connection to serve, if accepted.
     fn accept(&self, stream: S, who: ClientKey) -> impl Future<Output = Option<Self::Guest>> + Send;
@@ -112,6 +115,10 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
     let mut meetings = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
+            Some(met) = meetings.join_next() => if let Ok(Some(who)) = met && P::IS_PROOF {
+                crowd.has_proved(who);
+            },
             accepted = listener.accept() => match accepted {
                 Ok((stream, who)) => {
                     let (stay, gone) = crowd.acquire(who);
@@ -125,7 +132,6 @@ async fn keep<L: Listener, P: Acceptor<L::Stream>>(
                     sleep(ACCEPT_AGAIN_AFTER).await;
                 }
             },
-            Some(_) = meetings.join_next() => {}
         }
     }
 }
@@ -143,23 +149,29 @@ impl<P, G> Clone for Reception<P, G> {
     }
 }
 
+/// The client, if accepted.
 async fn shake_hands<S, P: Acceptor<S>>(
     stream: S,
     who: ClientKey,
     stay: EvictingPermit,
     Reception { porter, within, send }: Reception<P, P::Guest>,
-) {
+) -> Option<ClientKey> {
     let met = tokio::select! {
         biased;
         met = timeout(within, porter.accept(stream, who)) => met,
-        () = stay.evicted() => return,
+        () = stay.evicted() => return None,
     };
     drop(stay);
     match met {
-        // The receiver is gone when the listener stops.
-        Ok(Some(guest)) => drop(send.send(guest).await),
-        Ok(None) => {}
-        Err(_) => porter.rejected(who),
+        Ok(guest) => {
+            // The receiver is gone when the listener stops.
+            send.send(guest?).await.ok()?;
+            Some(who)
+        }
+        Err(_) => {
+            porter.rejected(who);
+            None
+        }
     }
 }
 

@@ -42,6 +42,8 @@ struct Replicas {
 
 impl Acceptor<TcpStream> for Replicas {
     type Guest = BoundedConnection<TlsConnection>;
+    /// The certificate.
+    const IS_PROOF: bool = true;
 
     async fn accept(&self, stream: TcpStream, who: ClientKey) -> Option<BoundedConnection<TlsConnection>> {
         let met = self.handshake(stream, who).await;

@@ -57,3 +57,41 @@ async fn who_takes_too_long_and_who_is_one_too_many_are_turned_away() {
     assert_eq!(too_many.load(Ordering::Relaxed), 1, "who takes too long is not one too many");
     drop(guest);
 }
+
+/// Accepts whoever sends a byte, and takes it as a proof.
+struct Certain;
+
+impl Acceptor<TcpStream> for Certain {
+    type Guest = TcpStream;
+    const IS_PROOF: bool = true;
+
+    async fn accept(&self, mut stream: TcpStream, _: ClientKey) -> Option<TcpStream> {
+        stream.read_u8().await.ok().map(|_| stream)
+    }
+
+    fn rejected(&self, _: ClientKey) {}
+}
+
+async fn from(last: u8, to: std::net::SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind((Ipv4Addr::new(127, 0, 8, last), 0).into()).expect("an address");
+    socket.connect(to).await.expect("a connection")
+}
+
+#[tokio::test]
+async fn strangers_in_any_number_keep_nobody_out_that_has_proved_who_it_is() {
+    let (listener, address) = listener().await;
+    let door = HandshakeGate { within: Duration::from_mins(1), most: 4 };
+    let mut guests = incoming(listener, door, Certain, CancellationToken::new());
+    from(1, address).await.write_all(&[1]).await.expect("room");
+    guests.0.recv().await.expect("a guest");
+    let mut slow = from(1, address).await;
+    let mut strangers = Vec::new();
+    for last in 2..22 {
+        strangers.push(from(last, address).await);
+    }
+    assert_eq!(strangers[0].read(&mut [0]).await.ok(), Some(0), "the gate is full");
+    slow.write_all(&[1]).await.expect("room");
+    let met = timeout(Duration::from_secs(10), guests.0.recv()).await.expect("it was kept out");
+    met.expect("a guest");
+}
