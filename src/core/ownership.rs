@@ -73,6 +73,8 @@ pub enum OwnershipError {
     Needed { name: WorkloadName, event: EventId },
     /// The configuration defines groups, and not this one: the member would have a budget of its own.
     UndefinedGroup { group: GroupName, defined: Vec<GroupName> },
+    /// The configured workload of this name is a member of a group, which the registration would take out of the group.
+    LeavesGroup { name: WorkloadName, group: GroupName },
 }
 
 /// Why an operator may not remove a registration.
@@ -132,6 +134,11 @@ impl fmt::Display for OwnershipError {
                 }
                 Ok(())
             }
+            Self::LeavesGroup { name, group } => write!(
+                f,
+                "group: the configured workload {name} is a member of group {group}, and this registration would take \
+                 it out of the group: register in group {group}, or use another name"
+            ),
         }
     }
 }
@@ -159,7 +166,17 @@ impl State {
     pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
         grants.check_group(workload)?;
+        if let Some(group) = self.group_left_by(vm, workload) {
+            return Err(OwnershipError::LeavesGroup { name: workload.name.clone(), group: group.clone() });
+        }
         self.may_replace(vm, workload)
+    }
+
+    /// The group of the configured workload that this workload replaces, if this workload is not in the group. The
+    /// budget of the group would no longer count the member, and its primary would have one member less to move to.
+    fn group_left_by(&self, vm: &VmName, workload: &Workload) -> Option<&GroupName> {
+        let group = self.replicas.get(vm)?.configured(&workload.name)?.group.as_ref();
+        group.filter(|group| workload.is_session() && workload.group.as_ref() != Some(*group))
     }
 
     /// Whether an operator may remove the member's registration from the replica on `own`, also during an event.
@@ -176,18 +193,20 @@ impl State {
     }
 
     /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or
-    /// groups.
+    /// groups, or gave a workload of the same name another group.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
         let is_refused =
-            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err());
+            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
+                || self.group_left_by(vm, workload).is_some();
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
     /// Whether this registration may replace the registration of its name, regardless of the caller.
     pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
         let name = &workload.name;
-        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.sessions.get(name)) else { return Ok(()) };
+        let known = self.replicas.get(vm).and_then(|it| it.sessions.get(name).or_else(|| it.configured(name)));
+        let Some(known) = known else { return Ok(()) };
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }
@@ -233,3 +252,6 @@ impl State {
         self.open_events().find(|event| event.affects(&member.vm) || event.was_prepared(member))
     }
 }
+
+#[cfg(test)]
+mod tests;

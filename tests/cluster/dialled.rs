@@ -166,13 +166,16 @@ impl Dialled {
         let step = self.step().await;
         assert_eq!(step.phase(), phase, "{step:?}");
         self.ends(&step.attempt, done()).await;
-        self.acknowledged(&step.attempt).await;
+        assert_eq!(self.acknowledged(&step.attempt).await.as_deref(), Some("done"));
         step
     }
 
-    pub(crate) async fn acknowledged(&mut self, attempt: &str) {
-        let expected = Told::Acknowledged(pb::Acknowledged { attempt: attempt.into() });
-        assert_eq!(self.next().await.unwrap(), expected);
+    /// The outcome that the log has for the acknowledged attempt.
+    pub(crate) async fn acknowledged(&mut self, expected: &str) -> Option<String> {
+        match self.next().await.unwrap() {
+            Told::Acknowledged(pb::Acknowledged { attempt, outcome }) if attempt == expected => outcome,
+            other => panic!("not the acknowledgement of {expected}: {other:?}"),
+        }
     }
 
     /// The status at the end of the stream, regardless of earlier messages.

@@ -259,9 +259,9 @@ async fn what_is_not_done_at_its_deadline_is_told_to_stop_and_has_timed_out() {
     assert_eq!(cancel.attempt, step.attempt);
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event), [("drain", "run", Some("timed_out"))]);
-    // The report is too late to count, and the workload need not repeat the report.
+    // The report is too late to count, which the workload is told, and need not be repeated.
     database.ends(&step.attempt, done()).await;
-    database.acknowledged(&step.attempt).await;
+    assert_eq!(database.acknowledged(&step.attempt).await.as_deref(), Some("timed_out"));
 }
 
 #[tokio::test]
@@ -269,7 +269,12 @@ async fn what_is_due_waits_for_a_workload_that_is_away_or_the_configured_one_sta
     let stands_in = vec![workload::hook("drain")];
     for (on_absent, stands) in [(pb::OnAbsent::Hold, false), (pb::OnAbsent::Command, true)] {
         let cluster = Cluster::of(ALONE).workload("database", stands_in.clone()).start().await;
-        let greeting = || pb::Hello { lease_ms: Some(1_000), on_absent: on_absent.into(), ..database(&[Checkpoint]) };
+        let greeting = || pb::Hello {
+            group: Some("databases".into()),
+            lease_ms: Some(1_000),
+            on_absent: on_absent.into(),
+            ..database(&[Checkpoint])
+        };
         drop(Dialled::at(&cluster.door(0), greeting()).await);
         let phases = |status: &Status| status.workloads.iter().map(|each| each.phases.clone()).collect::<Vec<_>>();
         let expected = if stands { "drain" } else { "checkpoint" };
@@ -314,7 +319,11 @@ async fn a_script_that_asks_does_the_same_without_a_stream() {
     let progress = pb::Progress { text: "half".into(), expected_end_in_ms: None };
     assert!(!calls.report(news(News::Progress(progress))).await.unwrap().into_inner().committed);
     let outcome = News::Outcome(pb::Outcome { variant: Some(done()) });
-    assert!(calls.report(news(outcome)).await.unwrap().into_inner().committed);
+    let told = calls.report(news(outcome)).await.unwrap().into_inner();
+    assert_eq!(told, pb::ReportResponse { committed: true, outcome: Some("done".into()) });
+    let contradiction = News::Outcome(pb::Outcome { variant: Some(Variant::Failed("after all".into())) });
+    let told = calls.report(news(contradiction)).await.unwrap().into_inner();
+    assert_eq!(told.outcome.as_deref(), Some("done"), "the first outcome counts");
     let messages = calls.poll(poll(5_000)).await.unwrap().into_inner().messages;
     assert!(matches!(messages[0].message, Some(Told::Acknowledged(_))), "{messages:?}");
     let event = cluster.until_stage(0, &id, "started").await;

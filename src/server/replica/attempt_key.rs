@@ -22,6 +22,11 @@ pub fn is_settled(state: &State, key: &str) -> bool {
     find(state, key).is_none_or(|attempt| attempt.outcome.is_some())
 }
 
+/// The word of the attempt's outcome in the log.
+pub fn outcome_word(state: &State, key: &str) -> Option<String> {
+    find(state, key)?.outcome.as_ref().map(|(outcome, _)| outcome.as_str().to_owned())
+}
+
 /// The log has an outcome of this attempt of a workload.
 pub fn is_recorded(state: &State, workload: &WorkloadName, key: &str) -> bool {
     find(state, key).is_some_and(|attempt| attempt.member.workload == *workload && attempt.outcome.is_some())

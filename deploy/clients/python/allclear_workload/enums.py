@@ -7,10 +7,12 @@ from enum import IntEnum
 class Role(IntEnum):
     """The role of a member in the group."""
 
-    # unknown; in a heartbeat: unchanged
+    # never known; in a heartbeat: unchanged
     UNSPECIFIED = 0
     PRIMARY = 1
     REPLICA = 2
+    # not known any more: the workload counts as a possible primary
+    UNKNOWN = 3
 
 
 class OnAbsent(IntEnum):

@@ -46,13 +46,17 @@ impl Replica {
     pub fn workload(&self, name: &WorkloadName) -> Option<&Workload> {
         match self.sessions.get(name) {
             Some(workload) => Some(self.fallback_of(workload).unwrap_or(workload)),
-            None => self.workloads.iter().find(|workload| workload.name == *name),
+            None => self.configured(name),
         }
+    }
+
+    pub(crate) fn configured(&self, name: &WorkloadName) -> Option<&Workload> {
+        self.workloads.iter().find(|workload| workload.name == *name)
     }
 
     fn fallback_of(&self, dialled: &Workload) -> Option<&Workload> {
         let wants_it = dialled.on_absent == OnAbsent::Command && self.is_absent(dialled);
-        self.workloads.iter().find(|workload| wants_it && workload.name == dialled.name)
+        self.configured(&dialled.name).filter(|_| wants_it)
     }
 
     pub fn condition(&self, name: &WorkloadName) -> Condition {
@@ -76,7 +80,7 @@ impl Replica {
 
     /// A workload of this name is registered.
     pub(crate) fn knows(&self, name: &WorkloadName) -> bool {
-        self.sessions.contains_key(name) || self.workloads.iter().any(|workload| workload.name == *name)
+        self.sessions.contains_key(name) || self.configured(name).is_some()
     }
 
     /// The status of an event in the current document of the replica; `None` when the document does not list the event

@@ -218,6 +218,7 @@ pub(super) fn role(number: i32) -> Option<Option<Role>> {
         pb::Role::Unspecified => None,
         pb::Role::Primary => Some(Role::Primary),
         pb::Role::Replica => Some(Role::Replica),
+        pb::Role::Unknown => Some(Role::Unknown),
     })
 }
 
@@ -267,6 +268,14 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
     if workload.on_absent == OnAbsent::Command && !stands_in {
         let message = format!("the configuration of this replica has no workload {} as a fallback", workload.name);
         tell(Some("on_absent".to_owned()), &message);
+    }
+    if workload.on_absent != OnAbsent::Command && stands_in {
+        let message = format!(
+            "the hooks of the configured workload {} do not run while this registration lasts: with \
+             `ON_ABSENT_COMMAND` they run while the workload is disconnected",
+            workload.name
+        );
+        tell(Some("workload".to_owned()), &message);
     }
     problems
 }

@@ -35,7 +35,9 @@ pub(super) fn told(told: ToWorkload, state: &State, view: &View) -> pb::ToWorklo
             time_left_ms: ms(deadline.left()),
             deadline_unix_ms: deadline.on_the_wall.0,
         }),
-        ToWorkload::Acknowledged(attempt) => Message::Acknowledged(pb::Acknowledged { attempt }),
+        ToWorkload::Acknowledged(attempt) => {
+            Message::Acknowledged(pb::Acknowledged { outcome: attempt_key::outcome_word(state, &attempt), attempt })
+        }
         ToWorkload::GoAway(reason) => Message::GoAway(go_away(&reason)),
     })
 }

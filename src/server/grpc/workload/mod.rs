@@ -167,9 +167,10 @@ impl WorkloadRpc {
     }
 
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
+        use ownership::OwnershipError::{LeavesGroup, Needed, UndefinedGroup};
         match why {
-            ownership::OwnershipError::Needed { .. } => return Status::failed_precondition(why.to_string()),
-            ownership::OwnershipError::UndefinedGroup { .. } => return Status::invalid_argument(why.to_string()),
+            Needed { .. } => return Status::failed_precondition(why.to_string()),
+            UndefinedGroup { .. } | LeavesGroup { .. } => return Status::invalid_argument(why.to_string()),
             _ => {}
         }
         self.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);

@@ -113,9 +113,10 @@ pub(super) async fn report(
     let is_end = matches!(said, FromWorkload::Ended(_));
     door.hooks.runner.sessions.report(&visit, &attempt, said).map_err(|_| over())?;
     if !is_end {
-        return Ok(pb::ReportResponse { committed: false });
+        return Ok(pb::ReportResponse::default());
     }
     let mut state = door.cluster.committed.clone();
     let committed = timeout(COMMITTED_WITHIN, state.wait_for(|state| attempt_key::is_settled(state, &attempt))).await;
-    Ok(pb::ReportResponse { committed: matches!(committed, Ok(Ok(_))) })
+    let Ok(Ok(state)) = committed else { return Ok(pb::ReportResponse::default()) };
+    Ok(pb::ReportResponse { committed: true, outcome: attempt_key::outcome_word(&state, &attempt) })
 }

@@ -39,7 +39,7 @@ fn everything_that_is_wrong_is_told_at_once_with_its_place() {
         lease_ms: Some(999),
         after: vec!["a b".into()],
         on_absent: 4,
-        role: 3,
+        role: 4,
         known: vec![pb::Known { attempt: String::new(), outcome: Some(pb::Outcome { variant: None }) }],
         hooks,
         ..pb::Hello::default()
@@ -81,6 +81,15 @@ fn there_may_be_so_many_of_each() {
 }
 
 #[test]
+fn a_role_may_be_unchanged_known_or_known_no_more() {
+    let of = |told: pb::Role| role(told.into());
+    assert_eq!(of(pb::Role::Unspecified), Some(None));
+    assert_eq!(of(pb::Role::Replica), Some(Some(Role::Replica)));
+    assert_eq!(of(pb::Role::Unknown), Some(Some(Role::Unknown)));
+    assert_eq!(role(9), None);
+}
+
+#[test]
 fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), String> {
     let hooks = vec![hook_of(pb::Phase::Drain), hook_of(pb::Phase::Failover)];
     let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, 0, false)?;
@@ -90,6 +99,9 @@ fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), St
     let greeting = read(pb::Hello { hooks: vec![misspelt, hook_of(pb::Phase::Check)], ..hello() }, 0, true)?;
     let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
     assert_eq!(places, ["hooks[0].event_types", "hooks[0].fresh_for_ms"]);
+    let configured = [Workload { origin: Origin::Configured, ..greeting.workload.clone() }];
+    let said: Vec<_> = odd(&greeting.workload, &configured).into_iter().filter_map(|problem| problem.place).collect();
+    assert_eq!(said.last().map(String::as_str), Some("workload"), "the hooks of the configured workload are replaced");
     let runs_dry: Vec<bool> = greeting.workload.hooks.iter().map(|hook| hook.can_dry_run).collect();
     assert_eq!(runs_dry, [false, true], "a check changes nothing, so a dry run runs it");
     Ok(())
