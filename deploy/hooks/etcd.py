@@ -80,7 +80,7 @@ def failover(told: Told) -> Done | NotApplicable:
         return NotApplicable(f"{leader} leads")
     spared = cluster.spared(told.affected)
     if not leader:
-        raise Blocked("; ".join(["nobody that answers leads", *cluster.lost.values()]))
+        raise cluster.lack("; ".join(["nobody that answers leads", *cluster.lost.values()]))
     fit = told.in_order_of_preference(spared)
     if not fit:
         raise Blocked(f"{', '.join(spared)}: on VMs to avoid")
@@ -168,9 +168,7 @@ def restore(told: Told) -> Done:
 
 def ready(told: Told) -> None:
     """A member that does not serve may be the one that a quorum lacks, so no other member may leave because of it."""
-    why = here(told).why_it_does_not_serve()
-    if why:
-        raise Blocked(why)
+    here(told).agrees()
 
 
 def prove(member: Member) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -14,6 +15,9 @@ from typing import Any
 from allclear_hook import Blocked, Failed, Rejected, Told, Unreachable, members, setting
 
 Answer = dict[str, Any]
+
+# Answers to a user without a password or a right. etcd gives some of them with status 400.
+REFUSAL = re.compile("user name is empty|permission denied|authentication failed|invalid auth token")
 
 
 def coded(text: str) -> str:
@@ -45,9 +49,11 @@ class Member:
             with opener.open(request, timeout=seconds) as answer:
                 said = json.load(answer)
         except urllib.error.HTTPError as error:
-            raise (Rejected if error.code in (401, 403) else Unreachable)(f"{self.vm}: {why(error)}") from error
+            said = why(error)
+            is_refusal = error.code in (401, 403) or REFUSAL.search(said)
+            raise (Rejected if is_refusal else Unreachable)(f"{self.vm}: {said}") from error
         except (OSError, ValueError) as error:
-            raise Unreachable(f"{self.vm}: {error}") from error
+            raise (Rejected if is_mistrust(error) else Unreachable)(f"{self.vm}: {error}") from error
         if not isinstance(said, dict):
             raise Unreachable(f"{self.vm}: {said!r:.80} is no answer of etcd")
         return said
@@ -68,6 +74,12 @@ class Member:
         return ""
 
 
+def is_mistrust(error: Exception) -> bool:
+    """Whether one side does not accept the other's certificate."""
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(cause, ssl.SSLCertVerificationError) or (isinstance(cause, ssl.SSLError) and "ALERT" in str(cause))
+
+
 def why(error: urllib.error.HTTPError) -> str:
     """The reason, in the server's own words."""
     said = error.read(2000).decode(errors="replace").strip()
@@ -84,11 +96,14 @@ class Cluster:
     def __init__(self) -> None:
         self.members = {vm: Member(vm, address) for vm, address in members().items()}
         self.lost: dict[str, str] = {}
+        # The lost members that refuse the hooks.
+        self.rejecting: set[str] = set()
         self.status: dict[str, Answer] = {}
         with ThreadPoolExecutor(len(self.members)) as threads:
             for vm, said in zip(self.members, threads.map(asked, self.members.values())):
-                if isinstance(said, str):
-                    self.lost[vm] = said
+                if isinstance(said, Unreachable):
+                    self.lost[vm] = str(said)
+                    self.rejecting |= {vm} if isinstance(said, Rejected) else set()
                 else:
                     self.status[vm] = said
 
@@ -103,34 +118,39 @@ class Cluster:
         """A member to ask about the whole cluster."""
         found = [vm for vm in self.status if vm not in without]
         if not found:
-            raise Unreachable("; ".join(self.lost.values()) or "there is no other member")
+            raise self.lack("; ".join(self.lost.values()) or "there is no other member")
         return self.members[found[0]]
+
+    def lack(self, why: str) -> Rejected | Blocked:
+        """The answer where too few members answer: blocked, unless all the others refuse the hooks."""
+        return Rejected(why) if self.lost and self.rejecting == set(self.lost) else Blocked(why)
 
     def listed(self) -> list[Answer]:
         listed = self.any().post("cluster/member/list")["members"]
         return [one for one in listed if isinstance(one, dict)]
 
     def spared(self, without: Collection[str]) -> list[str]:
-        """The healthy members with a quorum without the given members; blocked without a quorum."""
+        """The healthy members with a quorum without the given members. Without a quorum blocked, or failed if the others
+        refuse the hooks."""
         voters = [one for one in self.listed() if not one.get("isLearner")]
         ids = {str(one["ID"]) for one in voters}
         spared = [vm for vm in self.status if vm not in without and self.id(vm) in ids]
         needed = len(voters) // 2 + 1
         if len(spared) < needed:
             reasons = "".join(f"; {reason}" for reason in self.lost.values())
-            raise Blocked(
+            raise self.lack(
                 f"{len(spared)} of {len(voters)} members are healthy and spared by the event, and {needed} are needed:"
                 f" their VMs must go one after the other{reasons}"
             )
         return spared
 
 
-def asked(member: Member) -> Answer | str:
+def asked(member: Member) -> Answer | Unreachable:
     try:
         member.agrees()
         return member.status()
     except Unreachable as error:
-        return str(error)
+        return error
 
 
 def here(told: Told) -> Member:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
-from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting, until
+from allclear_hook import Blocked, Failed, Rejected, Told, Unreachable, members, setting, until
 from redis_sentinels import Sentinels
 from redis_server import Member, View
 
@@ -20,6 +21,8 @@ class Cluster:
         self.sentinels = Sentinels(told) if os.environ.get("SENTINELS") else None
         # The reasons of members without an answer in the last `look`.
         self.unseen: dict[Member, str] = {}
+        # Those of them that refuse the hooks' user.
+        self.rejecting: set[Member] = set()
 
     def others(self) -> list[Member]:
         return [member for member in self.members.values() if member is not self.own]
@@ -31,19 +34,27 @@ class Cluster:
         """{member: view} of the members that answer."""
         seen: Seen = {}
         self.unseen = {}
+        self.rejecting = set()
         for member in self.members.values():
             try:
                 seen[member] = member.look()
+            except Rejected as error:
+                self.unseen[member] = f"{member}: {error}"
+                self.rejecting.add(member)
             except Unreachable as error:
                 self.unseen[member] = f"{member} does not answer: {error}"
         return seen
 
     def looked(self) -> Seen:
-        """As `look`, and blocked without an answer of this VM's member."""
+        """As `look`, and without an answer of this VM's member blocked, or failed if it refuses the hooks' user."""
         seen = self.look()
         if self.own not in seen:
-            raise Blocked(self.unseen[self.own])
+            raise self.lack_of([self.own], self.unseen[self.own])
         return seen
+
+    def lack_of(self, members: Collection[Member], why: str) -> Rejected | Blocked:
+        """The answer if the task needs one of these members: blocked, unless all of them refuse the hooks' user."""
+        return Rejected(why) if members and self.rejecting.issuperset(members) else Blocked(why)
 
     def primary(self, seen: Seen) -> Member | None:
         """The primary: by Sentinel; without Sentinel, of several primaries, the primary with all data of the others."""

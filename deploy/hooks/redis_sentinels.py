@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import resp
-from allclear_hook import Blocked, Failed, Told, Unreachable, members, setting, until
+from allclear_hook import Blocked, Failed, Rejected, Told, Unreachable, members, setting, until
 from redis_server import Member, Server
 
 # The number of Sentinels to ask for a promotion, one after another: writes wait for all of them.
 ASKED = 2
+
+
+def nobody(what: str, errors: list[Unreachable]) -> Unreachable:
+    """The error of all Sentinels: failed if all of them refuse the hooks' user, blocked otherwise."""
+    is_refusal = bool(errors) and all(isinstance(error, Rejected) for error in errors)
+    return (Rejected if is_refusal else Unreachable)(f"{what}: {'; '.join(map(str, errors))}")
 
 
 class Sentinels:
@@ -22,13 +28,13 @@ class Sentinels:
 
     def ask(self, *words: object) -> Any:
         """The first answer."""
-        reasons = []
+        errors = []
         for server in self.servers:
             try:
                 return server.call("SENTINEL", words[0], self.name, *words[1:])
             except Unreachable as error:
-                reasons.append(str(error))
-        raise Unreachable("no Sentinel answers: " + "; ".join(reasons))
+                errors.append(error)
+        raise nobody("no Sentinel answers", errors)
 
     def primary(self) -> tuple[str, int] | None:
         told = self.ask("GET-MASTER-ADDR-BY-NAME")
@@ -38,17 +44,18 @@ class Sentinels:
 
     def reachable(self) -> list[Server]:
         """The Sentinels that answer and act: a Sentinel in TILT mistrusts the clock, and does nothing."""
-        found, reasons = [], []
+        found: list[Server] = []
+        errors: list[Unreachable] = []
         for server in self.servers:
             try:
                 if resp.facts(server.call("INFO", "sentinel")).get("sentinel_tilt") == "0":
                     found.append(server)
                 else:
-                    reasons.append(f"the one on {server} is in TILT, or no Sentinel")
+                    errors.append(Unreachable(f"the one on {server} is in TILT, or no Sentinel"))
             except Unreachable as error:
-                reasons.append(str(error))
+                errors.append(error)
         if not found:
-            raise Blocked("no Sentinel acts: " + "; ".join(reasons))
+            raise nobody("no Sentinel acts", errors)
         return found
 
     def replicas(self, server: Server) -> list[dict[str, str]]:

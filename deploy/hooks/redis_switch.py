@@ -45,14 +45,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
-    """The member that takes over; blocked without such a member, with the reason for each member."""
+    """The member that takes over. Without such a member blocked, or failed if all refuse the hooks' user, with the reason
+    for each member."""
     reasons, fit = [], []
     for member in cluster.others():
         reason = unfit(cluster, told, member, seen)
         reasons += [reason] if reason else []
         fit += [] if reason else [member]
     if not fit:
-        raise Blocked("no member can take over: " + "; ".join(reasons or ["there is no other"]))
+        why = "no member can take over: " + "; ".join(reasons or ["there is no other"])
+        asked = [member for member in cluster.others() if member.vm not in told.avoid]
+        raise cluster.lack_of(asked, why)
     # A member already preferred by Sentinel needs no second wait.
     fit.sort(key=lambda member: (seen[member].priority == 0, -seen[member].offset))
     return cluster.members[told.in_order_of_preference([member.vm for member in fit])[0]]

@@ -22,6 +22,15 @@ class Error(Unreachable):
     """The server answered with an error."""
 
 
+class Refused(Error, Rejected):
+    """The server refuses this client for its password or its rights, which no wait changes."""
+
+
+# The first words of such answers: no password, a wrong password, a missing right, protected mode, and a password for a
+# server without passwords.
+REFUSALS = ("NOAUTH ", "WRONGPASS ", "NOPERM ", "DENIED ", "ERR AUTH ")
+
+
 class Connection:
     """One connection. Every wait is limited."""
 
@@ -37,10 +46,7 @@ class Connection:
         self._socket.settimeout(ANSWER_SECONDS)
         self._answers = self._socket.makefile("rb")
         if password:
-            try:
-                self.call("AUTH", *([user] if user else []), password)
-            except Error as error:
-                raise Rejected(str(error)) from error
+            self.call("AUTH", *([user] if user else []), password)
 
     def call(self, *words: object) -> Any:
         return self.all([words])[0]
@@ -82,7 +88,7 @@ class Connection:
             raise ConnectionResetError("it closed the connection")
         kind, rest = line[:1], line[1:-2].decode(errors="replace")
         if kind == b"-":
-            return Error(f"{self.place} says: {rest}")
+            return (Refused if rest.startswith(REFUSALS) else Error)(f"{self.place} says: {rest}")
         if kind == b"+":
             return rest
         if kind == b":":

@@ -1,12 +1,31 @@
-"""The words of a server of PostgreSQL that refuses a login, and the words that only ask for patience."""
+"""The words of a server that refuses a login, and the words that only ask for patience."""
 
 import unittest
 
+import etcd_cluster
+import resp
 from psql import REJECTED
 
 
 class Words(unittest.TestCase):
-    def test_a_refused_login_is_told_from_a_server_that_is_busy(self):
+    def test_a_refusal_of_redis_is_told_from_a_server_that_is_busy(self):
+        for words in (
+            "NOAUTH Authentication required.",
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            "NOPERM User hooks has no permissions to run the 'role' command",
+            "ERR AUTH <password> called without any password configured for the default user.",
+        ):
+            self.assertTrue(words.startswith(resp.REFUSALS), words)
+        for words in ("ERR max number of clients reached", "LOADING Redis is loading the dataset in memory"):
+            self.assertFalse(words.startswith(resp.REFUSALS), words)
+
+    def test_a_refusal_of_etcd_is_told_from_a_member_without_a_leader(self):
+        for words in ("etcdserver: user name is empty", "etcdserver: permission denied"):
+            self.assertTrue(etcd_cluster.REFUSAL.search(words), words)
+        for words in ("etcdserver: no leader", "etcdserver: request timed out", "auth: not the leader"):
+            self.assertFalse(etcd_cluster.REFUSAL.search(words), words)
+
+    def test_a_refused_login_of_postgresql_is_told_from_a_server_that_is_busy(self):
         for words in (
             'FATAL:  password authentication failed for user "postgres"',
             'FATAL:  Peer authentication failed for user "postgres"',

@@ -1,6 +1,7 @@
 //! Obstacles to the work of etcd's hooks are found in advance, and reported.
 
 use std::fs;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
@@ -48,6 +49,17 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
     }
     let ended = Hook::run::<Etcd>(trio, 0, "drain", &[("STOP", "true")]);
     assert!(ended.status == FAILED && ended.said.contains("db-0 still serves after STOP"), "{ended:?}");
+    // No wait gives the hooks a user, so an event waits for a person; and the member serves all the same.
+    for words in ["user add root:open", "role add root", "user grant-role root root", "auth enable"] {
+        let mut asked = Command::new("etcdctl");
+        asked.arg(format!("--endpoints={}", trio.vms[0].addresses[0])).args(words.split(' ')).env("ETCDCTL_API", "3");
+        let ended = asked.output().unwrap();
+        assert!(ended.status.success(), "{words}: {ended:?}");
+    }
+    for (phase, status) in [("failover", FAILED), ("ready", DONE), ("check", FAILED)] {
+        let ended = Hook::run::<Etcd>(trio, 0, phase, &[]);
+        assert!(ended.status == status && ended.said.contains("user name is empty"), "{phase}: {ended:?}");
+    }
 }
 
 /// A leader takes no writes while asked to transfer the leadership. Both possible targets hang.

@@ -78,7 +78,7 @@ async fn whatever_a_switch_would_stumble_over_is_found_by_the_check_before_it() 
 
 /// The account may do all but the last steps; everything is still writable when the missing right is found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
+async fn a_right_or_a_password_that_is_missing_is_found_before_anything_is_stopped() {
     crate::left_out::long!();
     if !is_installed::<Redis>() {
         return;
@@ -112,6 +112,12 @@ async fn a_right_that_is_missing_is_found_before_anything_is_stopped() {
         assert_eq!(stage.primary(), 0);
         give_all();
     }
+    // No wait repairs a password, so an event waits for a person; and the member serves all the same.
+    let wrong = [account[0], ("REDIS_PASSWORD", "wrong")];
+    let ended = Hook::run::<Redis>(trio, 0, "failover", &wrong);
+    assert!(ended.status == FAILED && ended.said.contains("WRONGPASS"), "{ended:?}");
+    let ended = Hook::run::<Redis>(trio, 0, "ready", &wrong);
+    assert!(ended.status == DONE && ended.said.contains("WRONGPASS"), "{ended:?}");
     for phase in ["failover", "drain", "restore", "ready"] {
         Hook::until_done::<Redis>(trio, 0, phase, &account);
     }
