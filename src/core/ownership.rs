@@ -196,9 +196,10 @@ impl State {
     /// groups, or gave a workload of the same name another group.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
-        let is_refused =
-            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
-                || self.group_left_by(vm, workload).is_some();
+        let is_refused = |workload: &&Workload| {
+            workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
+                || self.group_left_by(vm, workload).is_some()
+        };
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 

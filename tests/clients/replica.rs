@@ -113,7 +113,8 @@ impl Session {
 
     pub(crate) async fn acknowledge(&self, attempt: &str) {
         self.acknowledged.lock().unwrap().insert(attempt.into());
-        self.tell(Tell::Acknowledged(v1::Acknowledged { attempt: attempt.into(), ..v1::Acknowledged::default() })).await;
+        self.tell(Tell::Acknowledged(v1::Acknowledged { attempt: attempt.into(), ..v1::Acknowledged::default() }))
+            .await;
     }
 
     /// The next message of the workload; `None` once the workload has ended the session.

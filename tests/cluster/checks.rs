@@ -12,6 +12,22 @@ fn warns(status: &Status) -> bool {
 }
 
 #[tokio::test]
+async fn a_role_that_is_not_told_is_a_warning_until_it_is_told_again() {
+    let plan = Cluster::of(&["db-0", "db-1", "db-2"]).with_primary("db-0");
+    let cluster = plan.workload("database", vec![hook("drain")]).start().await;
+    let is_well = |status: &Status| status.warnings.is_empty();
+    cluster.until(1, "without warnings", is_well).await;
+    cluster.hooks.open("mute");
+    let wanted = "the role of database on db-1 is not known, so database counts as a possible primary: exit status: 3";
+    let warns = |status: &Status| status.warnings.iter().any(|warning| warning.text.contains(wanted));
+    cluster.until(1, "warned", warns).await;
+    let (code, line, _) = cluster.says(1, &["status", "--check"]);
+    assert!(code == 1 && line.starts_with("WARNING") && line.contains(wanted), "{code}: {line}");
+    cluster.hooks.shut("mute");
+    cluster.until(1, "no longer warned", is_well).await;
+}
+
+#[tokio::test]
 async fn a_check_that_fails_is_a_warning_until_the_fault_is_repaired() {
     let hooks = vec![hook("check").every_second().blocked_until("gate"), hook("drain")];
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).workload("database", hooks).start().await;

@@ -123,9 +123,11 @@ impl Hooks {
         let mut toml = format!("[[workload]]\nname = \"{name}\"\ngroup = \"{name}s\"\nafter = {after:?}\n");
         if self.tell_roles {
             let primary = self.folder.join("primary").display().to_string();
-            let slow = self.folder.join("slow").display().to_string();
+            let [slow, mute] = ["slow", "mute"].map(|gate| self.folder.join(gate).display().to_string());
             let is_primary = format!("[ \"$(cat {primary})\" = $ALLCLEAR_VM ]");
-            let ask = format!("[ -e {slow} ] && sleep 3; {is_primary} && echo primary || echo replica");
+            let ask = format!(
+                "[ -e {mute} ] && exit 3; [ -e {slow} ] && sleep 3; {is_primary} && echo primary || echo replica"
+            );
             writeln!(toml, "role = {{ command = [\"/bin/sh\", \"-c\", {ask:?}] }}\nrole_every = \"100ms\"").unwrap();
         }
         if hooks.iter().any(|hook| hook.phase == "ready") {

@@ -19,7 +19,8 @@ pub fn may_check(state: &State, member: &Member) -> bool {
     concerned.all(|(vm, other)| is_undisturbed(state, vm, &other.on(vm)))
 }
 
-fn is_undisturbed(state: &State, vm: &VmName, member: &Member) -> bool {
+/// Whether the member is in service and reachable, and no event of its VM is under way.
+pub fn is_undisturbed(state: &State, vm: &VmName, member: &Member) -> bool {
     let is_reachable = state.replicas.get(vm).is_some_and(|replica| replica.unreachable.is_none());
     is_reachable && !state.slots.contains_key(member) && !state.open_events().any(|event| is_under_way(event, vm))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::cluster::ClusterHandle;
-use super::latest_answers::{CheckFault, LatestChecks};
+use super::latest_answers::{Fault, LatestFaults};
 use super::polls;
 use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::id::WorkloadName;
@@ -31,7 +31,7 @@ pub struct CheckProbe {
 /// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
-    latest: Arc<LatestChecks>,
+    latest: Arc<LatestFaults>,
     surroundings: HookEnvironment,
     checked: Vec<CheckProbe>,
     stop: CancellationToken,
@@ -43,7 +43,7 @@ pub(super) async fn run(
 
 async fn check_on(
     cluster: Arc<ClusterHandle>,
-    latest: Arc<LatestChecks>,
+    latest: Arc<LatestFaults>,
     surroundings: HookEnvironment,
     checked: CheckProbe,
 ) {
@@ -75,11 +75,11 @@ async fn check(checked: &CheckProbe, surroundings: &HookEnvironment) -> Result<(
     Ok(())
 }
 
-fn note(cluster: &ClusterHandle, latest: &LatestChecks, workload: &WorkloadName, found: Result<(), String>) {
+fn note(cluster: &ClusterHandle, latest: &LatestFaults, workload: &WorkloadName, found: Result<(), String>) {
     let known = latest.all().remove(workload).flatten();
     let fault = found.err().map(|why| {
         let since = known.as_ref().map_or_else(|| cluster.time.now(), |known| known.since);
-        CheckFault { since, why }
+        Fault { since, why }
     });
     match &fault {
         Some(fault) if known.as_ref() != Some(fault) => {

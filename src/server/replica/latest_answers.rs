@@ -13,13 +13,13 @@ pub(super) type LatestReadiness = LatestAnswers<Readiness>;
 /// The last role of each configured workload.
 pub type LatestRoles = LatestAnswers<Role>;
 
-/// The last finding of the `check` hooks of each configured workload: a fault, or none.
-pub type LatestChecks = LatestAnswers<Option<CheckFault>>;
+/// For each configured workload a fault, or none: of its `check` hooks, or of its role.
+pub type LatestFaults = LatestAnswers<Option<Fault>>;
 
-/// The reason why a `check` hook failed.
+/// The reason why a `check` hook failed, or why a role is not known.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CheckFault {
-    /// The time of the first check with a fault, whatever the fault.
+pub struct Fault {
+    /// The time of the first fault in a row, whatever its reason.
     pub since: Timestamp,
     pub why: String,
 }

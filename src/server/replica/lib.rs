@@ -59,7 +59,7 @@ use self::host::ReplicaHost;
 use self::input_source::InputSource;
 use self::isolated_requests::IsolatedRequests;
 use self::journal::ApprovalJournal;
-use self::latest_answers::{LatestChecks, LatestReadiness, LatestRoles};
+use self::latest_answers::{LatestFaults, LatestReadiness, LatestRoles};
 use self::metrics::Metrics;
 use self::poller::ImdsPoller;
 use self::readiness_poller::ReadinessProbe;
@@ -96,7 +96,8 @@ pub struct SharedParts {
     pub metrics: Arc<Metrics>,
     pub watchdog: Arc<Watchdog>,
     pub roles: Arc<LatestRoles>,
-    pub checks: Arc<LatestChecks>,
+    pub checks: Arc<LatestFaults>,
+    pub unknown_roles: Arc<LatestFaults>,
 }
 
 impl SharedParts {
@@ -110,6 +111,7 @@ impl SharedParts {
             watchdog: Arc::default(),
             roles: Arc::default(),
             checks: Arc::default(),
+            unknown_roles: Arc::default(),
         }
     }
 }
@@ -130,12 +132,14 @@ impl ReplicaTasks {
             isolated_requests,
             metrics,
             watchdog,
-            roles: latest_roles,
+            roles,
             checks: latest_checks,
+            unknown_roles,
         } = shared;
         let (cluster, readiness) = (&inputs.cluster, Arc::new(LatestReadiness::default()));
         let pulse = PulseFile::in_folder(journal.folder(), journal.environment());
         let Startup { workloads, groups, questions, reports } = startup;
+        let latest_roles = (roles, unknown_roles);
         let Questions { surroundings, roles, ready, checks } = questions;
         tasks.spawn(downtime::watch(cluster.clone(), pulse, watchdog.clone(), stop.clone()));
         tasks.spawn(decommission::run(inputs.clone(), stop.clone()));

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::cluster::ClusterHandle;
-use super::latest_answers::LatestRoles;
+use super::latest_answers::{Fault, LatestFaults, LatestRoles};
 use super::polls;
 use crate::hooks::{HookEnvironment, RoleSource};
 use allclear_core::model::command::{Command, UpdateConditions};
@@ -36,7 +36,7 @@ pub struct PolledRole {
 /// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
-    latest: Arc<LatestRoles>,
+    latest: (Arc<LatestRoles>, Arc<LatestFaults>),
     surroundings: HookEnvironment,
     told: Vec<PolledRole>,
     stop: CancellationToken,
@@ -46,7 +46,12 @@ pub(super) async fn run(
     polls::run_each(stop, polls).await;
 }
 
-async fn ask_on(cluster: Arc<ClusterHandle>, kept: Arc<LatestRoles>, surroundings: HookEnvironment, told: PolledRole) {
+async fn ask_on(
+    cluster: Arc<ClusterHandle>,
+    (kept, unknown): (Arc<LatestRoles>, Arc<LatestFaults>),
+    surroundings: HookEnvironment,
+    told: PolledRole,
+) {
     let facts = facts(&cluster, &told);
     let mut state = cluster.committed.clone();
     let mut latest: Option<Role> = None;
@@ -54,12 +59,18 @@ async fn ask_on(cluster: Arc<ClusterHandle>, kept: Arc<LatestRoles>, surrounding
     loop {
         let occasion = Occasion::of(&state.borrow_and_update(), &told.workload);
         match told.source.ask(&facts, &surroundings, ANSWER_WITHIN).await {
-            Ok(role) => (latest, answered) = (Some(role), clock::monotonic()),
+            Ok(role) => {
+                (latest, answered) = (Some(role), clock::monotonic());
+                unknown.keep(&told.workload, None);
+            }
             Err(why) if clock::monotonic().since(answered) >= told.every * KEEP_FOR => {
                 if latest != Some(Role::Unknown) {
                     tracing::warn!(workload = %told.workload, why, "role not received; the workload counts as a possible primary");
                 }
                 latest = Some(Role::Unknown);
+                let known = unknown.all().remove(&told.workload).flatten();
+                let since = known.map_or_else(|| cluster.time.now(), |known| known.since);
+                unknown.keep(&told.workload, Some(Fault { since, why }));
             }
             Err(why) => tracing::debug!(workload = %told.workload, why, "role not received"),
         }

@@ -29,7 +29,7 @@ use super::clock::{self, rfc3339};
 use super::cluster::ClusterHandle;
 use super::input_source::InputSource;
 use super::journal::ApprovalJournal;
-use super::latest_answers::{LatestChecks, LatestRoles};
+use super::latest_answers::{LatestFaults, LatestRoles};
 use super::metrics::Metrics;
 use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
@@ -56,13 +56,14 @@ pub struct View {
     metrics: Arc<Metrics>,
     watchdog: Arc<Watchdog>,
     roles: Arc<LatestRoles>,
-    checks: Arc<LatestChecks>,
+    checks: Arc<LatestFaults>,
+    unknown_roles: Arc<LatestFaults>,
 }
 
 impl View {
     pub fn new(shared: &SharedParts) -> Self {
-        let SharedParts { inputs, journal, metrics, watchdog, roles, checks, .. } = shared.clone();
-        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles, checks }
+        let SharedParts { inputs, journal, metrics, watchdog, roles, checks, unknown_roles, .. } = shared.clone();
+        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles, checks, unknown_roles }
     }
 
     /// The inputs of the whole view.
@@ -150,6 +151,7 @@ impl View {
         warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
         warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
         warnings.extend(warning::failed_checks(&self.cluster.node, &self.checks));
+        warnings.extend(warning::unknown_roles(&state, &self.cluster.node.name, &self.unknown_roles));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));

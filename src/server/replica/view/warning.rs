@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use self::own::NO_DOCUMENTS;
-pub(super) use self::own::{excess, failed_checks, no_documents, of_certificate, other_vm_name};
+pub(super) use self::own::{excess, failed_checks, no_documents, of_certificate, other_vm_name, unknown_roles};
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
 use crate::policy_fingerprints::PolicyFingerprints;

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use crate::clock::rfc3339;
 use crate::cluster::NodeFacts;
-use crate::latest_answers::LatestChecks;
+use crate::latest_answers::{Fault, LatestFaults};
 use crate::metrics::Excess;
 use crate::net::tls::Credentials;
-use allclear_core::model::id::VmName;
+use allclear_core::model::id::{VmName, WorkloadName};
+use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
+use allclear_core::schedule::checks::is_undisturbed;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The begin of the warning while the asked replica receives no documents.
@@ -35,7 +38,7 @@ pub(in crate::view) fn no_documents(failure: Option<(Timestamp, String)>) -> Opt
 }
 
 /// Warnings of this VM's workloads whose `check` hook found a fault.
-pub(in crate::view) fn failed_checks(node: &NodeFacts, checks: &LatestChecks) -> impl Iterator<Item = shown::Warning> {
+pub(in crate::view) fn failed_checks(node: &NodeFacts, checks: &LatestFaults) -> impl Iterator<Item = shown::Warning> {
     let (vm, doctor) = (&node.name, &node.doctor);
     checks.all().into_iter().filter_map(move |(workload, fault)| {
         let fault = fault?;
@@ -47,6 +50,24 @@ pub(in crate::view) fn failed_checks(node: &NodeFacts, checks: &LatestChecks) ->
         );
         Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
     })
+}
+
+/// Warnings of this VM's workloads that do not tell their role, except while an event explains their silence.
+pub(in crate::view) fn unknown_roles(state: &State, vm: &VmName, unknown: &LatestFaults) -> Vec<shown::Warning> {
+    let is_unexpected = |workload: &WorkloadName| {
+        let member = Member { vm: vm.clone(), workload: workload.clone() };
+        is_undisturbed(state, vm, &member)
+    };
+    let warning = |(workload, fault): (WorkloadName, Option<Fault>)| {
+        let fault = fault.filter(|_| is_unexpected(&workload))?;
+        let text = format!(
+            "the role of {workload} on {vm} is not known, so {workload} counts as a possible primary: {}. Repair the \
+             `role` of the workload, or its server",
+            fault.why
+        );
+        Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
+    };
+    unknown.all().into_iter().filter_map(warning).collect()
 }
 
 /// Warnings when this replica's metadata endpoint reports more than this replica keeps.
