@@ -130,7 +130,7 @@ impl OperatorCommand {
             Self::Hold { event, until, no_hooks, asked: OperatorArguments { reason, asker, target } } => {
                 let what = format!("{event} is held");
                 let request = shown::HoldRequest { event, until: Some(until), reason, no_hooks };
-                let told = |held: &shown::HoldResponse| halted(&what, held.hold.as_ref());
+                let told = |held: &shown::HoldResponse| held_back(&what, held);
                 target.change(&asker, async |client| client.hold(request).await, told)
             }
             Self::Release { event, asked: OperatorArguments { reason, asker, target } } => {
@@ -207,6 +207,12 @@ fn paused(paused: &shown::PauseResponse) -> String {
     text
 }
 
+fn held_back(what: &str, held: &shown::HoldResponse) -> String {
+    held.takes_back.iter().fold(halted(what, held.hold.as_ref()), |told, request| {
+        format!("{told}taken back by this hold: {}\n", output::sentence(request))
+    })
+}
+
 fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     let Some(halt) = halt else { return format!("{what}, but the end has already passed\n") };
     let mut text = format!("{what} until {}\n", output::sentence(&halt.until));
@@ -264,6 +270,13 @@ mod tests {
             told(&["hold", "paused"]),
             "drain runs again, at the latest when the hold ends or shortly before the notice ends"
         );
+    }
+
+    #[test]
+    fn a_hold_tells_what_it_takes_back() {
+        let held = shown::HoldResponse { hold: None, takes_back: vec!["the approval by ada".into()] };
+        let told = held_back("E is held", &held);
+        assert!(told.ends_with("\ntaken back by this hold: the approval by ada\n"), "{told}");
     }
 
     #[test]

@@ -356,6 +356,9 @@ async fn an_event_with_days_of_notice_is_prepared_when_an_operator_wants_it() {
     };
     assert!(in_a_day(&event) && cluster.hooks.begun() == [""; 0], "{event:#?}");
 
+    let out = done(&cluster, 2, &["hold", &id, "--until", "1h", "--reason", "not tomorrow"]);
+    assert!(out.contains(&format!("taken back by this hold: the early preparation that {}", who(1))), "{out}");
+    done(&cluster, 2, &["release", &id, "--reason", "today"]);
     let out = done(&cluster, 1, &["prepare", &id[..8], "--reason", "nobody works now"]);
     assert!(out.contains("the preparation starts early"), "{out}");
     let event = cluster.until_stage(0, &id, "started").await;

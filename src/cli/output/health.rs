@@ -55,7 +55,10 @@ fn critical(status: &shown::Status) -> Vec<String> {
     } else if !status.quorum {
         let voters = status.replicas.iter().filter(|replica| replica.voter).count();
         let others = if voters > 2 { "; the other replicas may act" } else { "" };
-        all.push(format!("no quorum, so nothing is decided by {}{others}", status.replica));
+        all.push(format!(
+            "no quorum: {} runs no hooks, and approves only what it may approve alone{others}",
+            status.replica
+        ));
         // The notice goes on without a quorum.
         let waiting = status.events.iter().filter(|event| event.drill.is_none() && event.not_before.is_some());
         all.extend(waiting.filter(|event| matches!(event.stage.as_str(), "announced" | "preparing")).map(|event| {

@@ -232,6 +232,13 @@ impl Event {
         self.isolated_approvals.iter().any(IsolatedApproval::may_have_been_posted)
     }
 
+    /// As `has_isolated_approval`, at the request of an operator.
+    pub fn has_isolated_approval_of_operator(&self) -> bool {
+        self.isolated_approvals
+            .iter()
+            .any(|approval| approval.may_have_been_posted() && approval.requested_by.is_some())
+    }
+
     /// A post of this cluster may have reached the platform.
     pub fn may_have_been_approved(&self) -> bool {
         self.claims.iter().any(Claim::may_have_been_posted) || self.has_isolated_approval()

@@ -46,6 +46,16 @@ impl Event {
         }
     }
 
+    /// The requests of operators that are in force, and that a hold takes back.
+    pub fn revocable_requests(&self) -> impl Iterator<Item = &OperatorRecord> {
+        let of = |is_in_force: bool, such: fn(&OperatorRecord) -> bool| {
+            last(&self.operator_records, such).filter(|_| is_in_force)
+        };
+        let approval = of(self.is_approved_by_operator(), OperatorRecord::holds_or_approves);
+        let preparation = of(self.asked_to_prepare_from().is_some(), OperatorRecord::holds_or_prepares);
+        approval.into_iter().chain(preparation)
+    }
+
     /// The last attempt of this hook before an operator's last retry of the hook, and the number of the request.
     /// Attempts up to this one no longer count.
     pub(crate) fn retry_of(&self, member: &Member, hook: HookId) -> Option<(AttemptId, u64)> {

@@ -12,11 +12,11 @@ use crate::schedule::step_state::{self, StepState};
 use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty for an event with the approval of an
-/// operator, who saw the skipped hooks.
+/// operator, who saw the skipped hooks; an isolated replica approves without hooks, and nobody saw that.
 ///
 /// A failover is not missing if another member is the primary, whoever moved the primary.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
-    let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval();
+    let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval_of_operator();
     if event.stage() != Stage::Started || event.is_drill() || is_chosen {
         return Vec::new();
     }

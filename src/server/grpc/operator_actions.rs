@@ -19,7 +19,7 @@ use allclear_core::model::event::Event;
 use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::EventId;
-use allclear_core::model::operator::OperatorRequest;
+use allclear_core::model::operator::{OperatorAction, OperatorRequest};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
@@ -99,6 +99,17 @@ impl OperatorCall<'_> {
         let (name, step) = hook_named(&state, known, hook)?;
         self.ask(request(event.clone(), step.member, step.id), reason).await?;
         Ok((name, self.shown(&event)?))
+    }
+
+    /// The requests about the event that a hold takes back, in words.
+    pub(super) fn revocable_requests(&self, event: &EventId) -> Vec<String> {
+        let state = self.cluster.state();
+        let of_event = state.open_event(event).into_iter().flat_map(Event::revocable_requests);
+        let in_words = of_event.map(|record| match record.what {
+            OperatorAction::Approve { .. } => format!("the approval by {}", record.who),
+            _ => format!("the early preparation that {} asked for", record.who),
+        });
+        in_words.collect()
     }
 
     /// Proposes the command, and repeats after the loss of a leader that may have accepted the command: a
