@@ -2,6 +2,7 @@
 
 use super::status;
 use super::text::{group_faults, missing, what};
+use allclear_server::replica::clock::from_rfc3339;
 use allclear_server::replica::sanitize::sanitize;
 use allclear_server::replica::view::advice::blockers;
 use allclear_server::replica::view::warning::NO_DOCUMENTS;
@@ -84,12 +85,16 @@ fn critical(status: &shown::Status) -> Vec<String> {
             all.push(format!("{} started before {}", what(event), missing(event)));
         }
     }
+    all.extend(unrestored(status).map(|member| format!("{member} could not be restored")));
+    all
+}
+
+/// The members whose restore fails.
+fn unrestored(status: &shown::Status) -> impl Iterator<Item = String> {
     let is_failing = |member: &&shown::MemberState| {
         member.state == "returning" && member.owed.as_ref().is_some_and(|owed| owed.contains("failed"))
     };
-    let failing = status.members.iter().filter(is_failing);
-    all.extend(failing.map(|member| format!("{} on {} could not be restored", member.workload, member.vm)));
-    all
+    status.members.iter().filter(is_failing).map(|member| format!("{} on {}", member.workload, member.vm))
 }
 
 fn warnings(status: &shown::Status) -> Vec<String> {
@@ -105,6 +110,12 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     for event in &status.events {
         let blocked = blockers(event).filter(|it| matches!(it.code.as_str(), "hook_blocked" | "budget"));
         all.extend(blocked.map(|blocker| format!("{} waits: {}", what(event), blocker.message)));
+        let is_over =
+            |end: &&String| from_rfc3339(end).zip(from_rfc3339(&status.now)).is_some_and(|(end, now)| end <= now);
+        let is_approved = event.blocker.as_ref().is_some_and(|it| it.code == "waiting_for_platform");
+        if let Some(end) = event.not_before.as_ref().filter(|_| is_approved).filter(is_over) {
+            all.push(format!("{} is approved, and Azure has not started it: its notice ended at {end}", what(event)));
+        }
         if let Some(hold) = &event.hold {
             let start = hold.starts_before.first().map(|start| format!(", and starts all the same at {}", start.at));
             all.push(format!(
@@ -129,7 +140,9 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     }
     let unready = status.members.iter().filter(|member| member.state == "not_ready");
     all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
-    all.extend(status.warnings.iter().map(|warning| warning.text.clone()));
+    // The members that could not be restored are told already.
+    let is_new = |text: &str| !unrestored(status).any(|member| text.starts_with(&format!("{member} is not back")));
+    all.extend(status.warnings.iter().map(|warning| warning.text.clone()).filter(|text| is_new(text)));
     all
 }
 
@@ -207,6 +220,27 @@ mod tests {
         });
         let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon, and starts all the same at ten";
         assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
+        let late = told(|it| {
+            let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
+            let blocker = shown::Blocker { code: "waiting_for_platform".into(), ..Default::default() };
+            let (blocker, not_before) = (Some(blocker), Some("2026-01-31T12:00:00.000Z".into()));
+            it.now = "2026-01-31T12:01:00.000Z".into();
+            it.events.push(shown::Event { r#type, source, resources, blocker, not_before, ..Default::default() });
+        });
+        let wanted = "Reboot of db-0 by User is approved, and Azure has not started it: its notice ended at";
+        assert!(late.starts_with(&format!("WARNING: cluster orders: {wanted}")), "{late}");
+        let failing = told(|it| {
+            it.members.push(shown::MemberState {
+                workload: "pg".into(),
+                vm: "db-0".into(),
+                state: "returning".into(),
+                owed: Some("restore, failed".into()),
+                ..Default::default()
+            });
+            let text = "pg on db-0 is not back after event E".into();
+            it.warnings.push(shown::Warning { text, ..Default::default() });
+        });
+        assert_eq!(failing, "CRITICAL: cluster orders: pg on db-0 could not be restored\n");
         let unprepared = told(|it| {
             let missing_hooks = vec!["failover of orders-db on db-0".into()];
             let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);

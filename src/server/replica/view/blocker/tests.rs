@@ -44,7 +44,7 @@ fn announced(id: &str, source: Source) -> Announcement {
 }
 
 /// An event with the treatment chosen by policy.
-fn event(source: Source, rules: Vec<Rule>) -> Event {
+pub(super) fn event(source: Source, rules: Vec<Rule>) -> Event {
     let mut event = Event::first_seen_as(announced("e-1", source), VmName::new("db-0"), SEEN);
     let policy = Policy { rules, ..Policy::default() };
     event.treatment = Some(policy::treatment_of(&policy, &event.announcement, &[VmName::new("db-1")], SEEN));
@@ -80,7 +80,7 @@ fn input(minutes: u32) -> PlanningInput {
     }
 }
 
-fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
+pub(super) fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
     shown(blocker, event, &State::default(), &input(minutes))
 }
 
