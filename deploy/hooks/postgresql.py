@@ -36,8 +36,8 @@ answers. No logical slots before 17. No commits on two members while every synch
 then acknowledges alone, as synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is
 ever archived: `failover` does not wait for a hanging archive, and reports that.
 
-check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. A standby leaves the
-synchronous set, so that no commit waits. failover: as above.    shutdown: stops a standby, never a primary. restore:
+check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. failover: as above. drain: a
+standby leaves the synchronous set, so that no commit waits. shutdown: stops a standby, never a primary. restore:
 follows the present primary; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then the member
 joins the synchronous set.    ready: whether that state holds.    role: for the workload's role.
 
@@ -72,18 +72,18 @@ def checkpoint(told: Told) -> Done:
     if primary == told.vm:
         standbys = [vm for vm, said in group.seen.items() if said["streams"] and vm not in told.avoid]
         flush(group, [primary, *standbys], told.seconds_left())
-        return Done()
-    leave(told, group, primary)
-    if told.vm in group.seen:
+    elif told.vm in group.seen:
         group.servers[told.vm].ask("CHECKPOINT", told.seconds_left())
     return Done()
 
 
-def leave(told: Told, group: Group, primary: str) -> None:
+def drain(told: Told) -> Done | NotApplicable:
     """No commit may wait for a standby whose VM goes away."""
+    group = Group()
+    primary = group.the_primary()
     now = synchronous(group, primary)
-    if not now & told.affected:
-        return
+    if primary == told.vm or not now & told.affected:
+        return NotApplicable(f"no commit on {primary} waits for {told.vm}")
     if not setting("SYNCHRONOUS", ""):
         raise Failed(f"commits on {primary} wait for {told.vm}: give SYNCHRONOUS in the hook's env table")
     left = now - told.affected
@@ -91,6 +91,7 @@ def leave(told: Told, group: Group, primary: str) -> None:
         raise Blocked(f"{' and '.join(sorted(left))} would have to stream: without {told.vm} no commit would be done")
     if not change_synchronous(group.servers[primary], left):
         raise Blocked(f"commits on {primary} still wait for {told.vm}, or for standbys that do not answer")
+    return Done()
 
 
 def shutdown(told: Told) -> Done:
@@ -136,6 +137,7 @@ if __name__ == "__main__":
             "failover": failover,
             "confirm-failover": confirm_failover,
             "undo-failover": undo_failover,
+            "drain": drain,
             "shutdown": shutdown,
             "restore": restore,
             "ready": ready,

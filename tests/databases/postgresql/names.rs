@@ -37,7 +37,7 @@ async fn a_standby_leaves_the_synchronous_set_however_that_is_spelt() {
     let stage = Stage::<Synchronous>::bare().await;
     for spelling in SPELLINGS {
         set(&stage.trio, spelling);
-        let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+        let ended = Hook::run::<Synchronous>(&stage.trio, 1, "drain", &[]);
         assert_eq!(ended.status, DONE, "{spelling}: {ended:?}");
         let left = ask(&stage.trio, 0, "select application_name from pg_stat_replication where sync_state <> 'async'");
         assert_eq!(left, [["db-2"]], "{spelling}");
@@ -58,7 +58,7 @@ async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
     let stage = Stage::<Postgresql>::bare().await;
     for spelling in SPELLINGS {
         set(&stage.trio, spelling);
-        for (place, phase) in [(1, "checkpoint"), (0, "failover"), (0, "check")] {
+        for (place, phase) in [(1, "drain"), (0, "failover"), (0, "check")] {
             let ended = Hook::run::<Postgresql>(&stage.trio, place, phase, &[]);
             assert_eq!(ended.status, FAILED, "{spelling}: {phase}: {ended:?}");
             assert!(ended.said.contains("SYNCHRONOUS"), "{spelling}: {phase}: {ended:?}");

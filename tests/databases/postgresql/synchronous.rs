@@ -91,7 +91,7 @@ async fn a_commit_that_waits_for_a_standby_which_leaves_is_not_left_waiting() {
         let seen = [ask(0, waits), ask(0, lacks)];
         if seen == [[["1"]], [["0"]]] { Ok(()) } else { Err(format!("{seen:?}")) }
     });
-    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "drain", &[]);
     assert_eq!((ended.status, ask(0, waits)), (DONE, vec![vec!["0".to_owned()]]), "{}", ended.said);
     commit.join().unwrap().unwrap();
     stage.trio.thaw(1);
@@ -109,10 +109,10 @@ async fn the_last_standby_that_streams_does_not_leave() {
     let set = || open(&stage.trio, 0, READING).unwrap().ask("show synchronous_standby_names").unwrap();
     let before = set();
     stage.trio.kill(2);
-    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "drain", &[]);
     assert_eq!((ended.status, set()), (BLOCKED, before), "{}", ended.said);
     assert!(ended.said.contains("db-2"), "{}", ended.said);
     Synchronous::boot(&stage.trio, 2);
-    Hook::until_done::<Synchronous>(&stage.trio, 1, "checkpoint", &[]);
+    Hook::until_done::<Synchronous>(&stage.trio, 1, "drain", &[]);
     assert_eq!(set(), [[r#"FIRST 1 ("db-2")"#]]);
 }
