@@ -12,6 +12,10 @@ SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_ls
   application_name FROM pg_stat_replication"""
 SENDERS = " ".join(SENDERS.split())
 
+LONG = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+  AND xact_start < now() - interval '10 s'"""
+LONG = " ".join(LONG.split())
+
 
 class Sender(NamedTuple):
     """A process of the primary that sends WAL, in any state."""
@@ -71,6 +75,14 @@ def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
             progress(f"{told.vm} cannot come back as a standby of {vm}: it has {limit} there")
         return vm
     raise Blocked("no standby can take over: " + "; ".join(f"{vm}: {why}" for vm, why in reasons.items()))
+
+
+def interrupted(group: Group, primary: str, sending: list[Sender]) -> str:
+    """The long work on the primary that a switch ends, for people: it begins anew afterwards."""
+    backups, long = sum(sender.state == "backup" for sender in sending), int(group.servers[primary].ask(LONG))
+    found = [f"{backups} base backup{'s' if backups > 1 else ''}"] if backups else []
+    found += [f"{long} transaction{'s' if long > 1 else ''} of more than 10 s"] if long else []
+    return "; the switch ends " + " and ".join(found) if found else ""
 
 
 def flush(group: Group, vms: list[str], seconds: float) -> None:

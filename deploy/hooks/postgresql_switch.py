@@ -26,7 +26,7 @@ from allclear_hook import (
     until,
 )
 from pgbouncer_pooler import Poolers
-from postgresql_candidate import candidate, check_replay, flush, senders
+from postgresql_candidate import candidate, check_replay, flush, interrupted, senders
 from postgresql_data import IDENTIFY
 from postgresql_members import (
     Group,
@@ -96,11 +96,11 @@ class Switch:
         if why := barred_from(told.vm, to):
             progress(f"{told.vm} cannot come back as a standby of {to}: {why}")
         if told.is_dry_run:
-            return Done(f"{to} would be promoted")
+            return Done(f"{to} would be promoted{interrupted(group, told.vm, sending)}")
         self.tries.check()
         self.stops.check()
         self.poolers.check(told.vm)
-        progress(f"{to} is to be promoted")
+        progress(f"{to} is to be promoted{interrupted(group, told.vm, sending)}")
         self.here.place.note(self.here.path)
         flush(group, [told.vm, to], told.seconds_left())
         check_replay(group, told.vm, to)

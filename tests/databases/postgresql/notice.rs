@@ -8,7 +8,7 @@ use super::super::hook::{BLOCKED, DONE, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{is_installed, until};
 use super::super::writers::Writers;
-use super::Postgresql;
+use super::{Postgresql, READING, open};
 
 /// The notice of a preemption leaves 22 s to the hook.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,6 +20,15 @@ async fn a_switch_begins_only_with_the_time_for_its_undo() {
     let failover = |more: &[(&str, &str)]| Hook::run::<Postgresql>(&stage.trio, 0, "failover", more);
     let writers = Writers::start::<Postgresql>(&stage.trio);
     writers.go_on();
+    // A person who tries the switch learns which work it would end.
+    let mut long = open(&stage.trio, 0, READING).unwrap();
+    long.ask("begin").unwrap();
+    until("told of the transaction", || {
+        let ended = failover(&[("ALLCLEAR_MODE", "dry_run")]);
+        let is_told = ended.said.contains("; the switch ends 1 transaction of more than 10 s");
+        if ended.status == DONE && is_told { Ok(()) } else { Err(format!("{ended:?}")) }
+    });
+    drop(long);
     let short = ("ALLCLEAR_TIME_LEFT_MS", "14000");
     for more in [&[short][..], &[short, ("ALLCLEAR_MODE", "dry_run")]] {
         let ended = failover(more);
