@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 /// Rounds a time that another clock counts back from now: a millisecond more or less would count as a change each time.
-pub(crate) const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
+pub const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
     Timestamp((ms + 500).div_euclid(1_000) * 1_000)
 }
 

@@ -2,8 +2,9 @@
 
 use allclear_core::explain::{approvable_by_hand, needs_person};
 use allclear_core::model::blocker::Blocker;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::slot::Slot;
-use allclear_core::model::time::Timestamp;
+use allclear_core::model::time::{Timestamp, to_the_second};
 use allclear_core::schedule::last_call;
 
 use super::super::post_detail::claim_detail;
@@ -50,11 +51,14 @@ impl Teller<'_> {
             None => "when an endpoint works again, the event continues",
         };
         let again = format!("{goes_on}{}", self.last_resort());
-        let blind = "no reachable replica that lists the event has a working metadata endpoint";
+        let blind = format!(
+            "no reachable replica that lists the event has a working metadata endpoint{}",
+            self.last_document()
+        );
         let tried = self.event.claims.iter().rev().find(|claim| claim.is_last_resort && claim.outcome.is_some());
         let message = match tried.and_then(|claim| claim_detail(claim).zip(Some(&claim.approver))) {
             Some((told, approver)) => format!("{blind}; {approver} tried the {told}"),
-            None => blind.to_owned(),
+            None => blind,
         };
         Sentences::new(
             message,
@@ -62,6 +66,19 @@ impl Teller<'_> {
             format!("{again}; otherwise {}", self.platform()),
             "the operator of the VMs",
         )
+    }
+
+    /// The age of what is shown of the event, while no replica receives documents.
+    fn last_document(&self) -> String {
+        let reached = || self.input.peers.values().filter(|contact| contact.reachable);
+        if reached().any(|contact| contact.imds == ImdsHealth::Healthy) {
+            return String::new();
+        }
+        let ages = reached().filter_map(|contact| contact.document_age);
+        ages.min().map_or_else(String::new, |age| {
+            let at = rfc3339(to_the_second(self.input.now.minus(age)));
+            format!("; the last document is from {at}, and what Azure did with the event since then is not known")
+        })
     }
 
     /// The approval without any endpoint, where replicas are configured for it.

@@ -330,6 +330,13 @@ fn a_blind_cluster_tells_what_came_of_the_last_resort() {
         stints: Vec::new(),
     };
     assert!(told(&Blocker::NoHealthyChannel, &event, 1).message.ends_with("has a working metadata endpoint"));
+    let mut blind = input(3);
+    for contact in blind.peers.values_mut() {
+        (contact.imds, contact.document_age) = (ImdsHealth::Stalled, Some(MINUTE));
+    }
+    let message = shown(&Blocker::NoHealthyChannel, &event, &State::default(), &blind).message;
+    let wanted = format!("; the last document is from {}, and what Azure did", rfc3339(after(2)));
+    assert!(message.contains(&wanted), "{message}");
     for (outcome, expected) in [
         (
             PostOutcome::Refused(403),
