@@ -32,6 +32,12 @@ async fn started(pki: &Pki) -> Cluster {
     plan.workload("database", vec![hook("drain"), hook("restore")]).start().await
 }
 
+/// The cluster has a leader in a term of its own. A busy machine may elect another one; a stranger's terms are far ahead.
+async fn has_not_leapt(cluster: &Cluster, before: u64) {
+    let now = cluster.until(0, "led", |status| status.quorum).await.term;
+    assert!((before..before + 100).contains(&now), "from {before} to {now}");
+}
+
 /// All requests of consensus, sent in the name of this node; the result of each.
 async fn ask_all(
     channel: &Channel,
@@ -121,7 +127,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
         let ask = AskRequest { cluster: CLUSTER.into(), replica: by() };
         assert_eq!(contact.ask(ask).await.unwrap_err().code(), Code::PermissionDenied);
     }
-    assert_eq!(cluster.until(0, "led", |status| status.quorum).await.term, led.term);
+    has_not_leapt(&cluster, led.term).await;
 
     // Nor does an empty disk make db-2 a new member.
     cluster.lose_disk(2);
@@ -174,6 +180,6 @@ async fn a_members_certificate_makes_no_term_leap_and_writes_nothing_that_cannot
         let status = RaftClient::new(channel).append(append).await.unwrap_err();
         assert_eq!(status.code(), Code::Unimplemented, "{status}");
     }
-    assert_eq!(cluster.until(0, "led", |status| status.quorum).await.term, led.term);
+    has_not_leapt(&cluster, led.term).await;
     takes_an_event_through(&cluster, 0).await;
 }
