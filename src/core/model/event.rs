@@ -227,18 +227,6 @@ impl Event {
         self.accepted_at().is_some()
     }
 
-    /// A replica without a quorum approved the event, and the post may have been sent to the platform.
-    pub fn has_isolated_approval(&self) -> bool {
-        self.isolated_approvals.iter().any(IsolatedApproval::may_have_been_posted)
-    }
-
-    /// As `has_isolated_approval`, at the request of an operator.
-    pub fn has_isolated_approval_of_operator(&self) -> bool {
-        self.isolated_approvals
-            .iter()
-            .any(|approval| approval.may_have_been_posted() && approval.requested_by.is_some())
-    }
-
     /// A post of this cluster may have reached the platform.
     pub fn may_have_been_approved(&self) -> bool {
         self.claims.iter().any(Claim::may_have_been_posted) || self.has_isolated_approval()

@@ -2,6 +2,7 @@
 
 use crate::model::claim::{PostOutcome, Reason};
 use crate::model::document::Announcement;
+use crate::model::event::Event;
 use crate::model::id::VmName;
 use crate::model::time::Timestamp;
 use alloc::string::String;
@@ -48,6 +49,20 @@ impl IsolatedApproval {
     /// The platform has, or may have, the approval.
     pub fn may_have_been_posted(&self) -> bool {
         self.outcome.as_ref().is_none_or(|(outcome, _)| outcome.may_have_arrived())
+    }
+}
+
+impl Event {
+    /// A replica without a quorum approved the event, and the post may have been sent to the platform.
+    pub fn has_isolated_approval(&self) -> bool {
+        self.isolated_approvals.iter().any(IsolatedApproval::may_have_been_posted)
+    }
+
+    /// As `has_isolated_approval`, at the request of an operator.
+    pub fn has_isolated_approval_of_operator(&self) -> bool {
+        self.isolated_approvals
+            .iter()
+            .any(|approval| approval.may_have_been_posted() && approval.requested_by.is_some())
     }
 }
 

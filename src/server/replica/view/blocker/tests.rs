@@ -1,12 +1,13 @@
 //! Tests of the sentences: times in the past, holds beside the notice, and responsibility.
 
+mod hook;
+mod platform;
+
 use allclear_core::policy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use allclear_core::model::attempt::{Attempt, Outcome};
-use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::document::{Announcement, Document, EventType, NotBefore, Source, Status};
 use allclear_core::model::drill::{Drill, Mode};
 use allclear_core::model::hook_id::HookId;
@@ -16,7 +17,7 @@ use allclear_core::model::isolated_blocker::ApprovalForecast;
 use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
-use allclear_core::model::slot::{Slot, SlotCause, SlotState};
+use allclear_core::model::slot::SlotCause;
 use allclear_core::model::treatment::Opening;
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};
@@ -207,172 +208,6 @@ fn what_has_passed_is_not_told_as_still_to_come() {
     assert!(late.next.contains(&format!("expected to end at {}", rfc3339(after(2)))), "{}", late.next);
     let waiting = |from| Blocker::HookWaiting { member: drain().0, hook: drain().1, from };
     assert_eq!(told(&waiting(SEEN), &event, 1).until, None);
-}
-
-fn brief() -> Rule {
-    Rule {
-        name: "brief".into(),
-        event_types: Vec::new(),
-        sources: Vec::new(),
-        resources: Vec::new(),
-        duration: None,
-        notice: None,
-        action: Action::Prepare,
-        phases: None,
-        budget: Some(5 * MINUTE),
-        prepare_ahead: None,
-        window: None,
-    }
-}
-
-#[test]
-fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
-    let blocked = || {
-        let (member, hook) = drain();
-        Blocker::HookBlocked { member, hook, reason: "no standby".into(), retry_at: after(1) }
-    };
-    let of_users = event(Source::User, Vec::new());
-    let users = told(&blocked(), &of_users, 0);
-    let expected = format!(
-        "the hook is retried at {}; the event is approved as soon as all hooks have completed, and at {} without the \
-         missing hooks, because the event is user-initiated",
-        rfc3339(after(1)),
-        rfc3339(of_users.budget_ends().unwrap())
-    );
-    assert!(users.next.starts_with(&expected), "{users:?}");
-    assert_eq!(users.until, of_users.budget_ends().map(rfc3339));
-    let platforms = told(&blocked(), &event(Source::Platform, vec![brief()]), 0).next;
-    assert!(platforms.contains(" without the missing hooks, by the rule \"brief\""), "{platforms}");
-    assert_eq!(told(&blocked(), &event(Source::Platform, Vec::new()), 0).next, "the hook is retried");
-}
-
-#[test]
-fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which() {
-    let mut event = event(Source::User, Vec::new());
-    let (member, hook) = drain();
-    event.attempts.push(Attempt {
-        id: AttemptId(1),
-        member: member.clone(),
-        hook,
-        intent: Intent::Run,
-        stint: 0,
-        on: VmName::new("db-1"),
-        begun_at: SEEN,
-        deadline: after(1),
-        progress: None,
-        blocked: None,
-        outcome: Some((Outcome::Failed("connection refused".into()), after(1))),
-        late: None,
-    });
-    let again = told(&Blocker::HookWaiting { member: member.clone(), hook, from: after(2) }, &event, 1);
-    assert!(again.message.ends_with("is retried; its last attempt: failed: connection refused"), "{again:?}");
-    let away = |at| {
-        let blocker = Blocker::ReplicaAway { member: drain().0, hook, since: Some(SEEN), passed_over_at: Some(at) };
-        told(&blocker, &event, 0)
-    };
-    let (soon, late) = (away(after(1)), away(after(2)));
-    assert!(soon.message.contains("waits for db-1: its replica has been unreachable since"), "{}", soon.message);
-    let not_then = format!(
-        "if the replica does not answer, the hook is waived at {}; the event is approved as soon as",
-        rfc3339(after(1))
-    );
-    assert!(soon.next.contains(&not_then), "{}", soon.next);
-    assert!(
-        late.next.starts_with("the hook runs when the replica answers again; the event is approved as soon as"),
-        "{}",
-        late.next
-    );
-    assert_eq!((soon.until, soon.hooks), (event.budget_ends().map(rfc3339), vec!["db-1/postgres/drain".to_owned()]));
-}
-
-#[test]
-fn who_has_yet_to_register_is_named_with_what_happens_without_it() {
-    let unregistered = |source, rules, passed_over_at| {
-        let replica = VmName::new("db-1");
-        told(&Blocker::Unregistered { replica, passed_over_at }, &event(source, rules), 0)
-    };
-    let platforms = unregistered(Source::Platform, Vec::new(), None);
-    assert!(platforms.message.starts_with("the replica on db-1 has not registered its workloads yet"), "{platforms:?}");
-    assert!(platforms.next.ends_with("otherwise Azure starts the event when the notice ends"), "{platforms:?}");
-    let users = unregistered(Source::User, Vec::new(), Some(after(1)));
-    assert!(users.next.ends_with("without these hooks, because the event is user-initiated"), "{users:?}");
-    assert_eq!((users.until, users.hooks), (Some(rfc3339(after(1))), Vec::new()));
-    let by_a_rule = unregistered(Source::Platform, vec![brief()], Some(after(1)));
-    assert!(by_a_rule.next.ends_with("without these hooks, by the rule \"brief\""), "{by_a_rule:?}");
-}
-
-#[test]
-fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
-    let event = event(Source::User, Vec::new());
-    let failed = |outcome| {
-        let approver = VmName::new("db-2");
-        told(&Blocker::PostFailed { approver, outcome, at: after(1), again_at: after(2) }, &event, 1)
-    };
-    let refused = failed(PostOutcome::Refused(503));
-    assert!(refused.message.ends_with(": HTTP status 503") && refused.message.contains("db-2"), "{refused:?}");
-    assert_eq!(refused.until, Some(rfc3339(after(2))));
-    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("the outcome of the approval"));
-    assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
-}
-
-#[test]
-fn a_blind_cluster_tells_what_came_of_the_last_resort() {
-    let mut event = event(Source::Platform, Vec::new());
-    let claim = |outcome| Claim {
-        attempt: AttemptId(1),
-        approver: VmName::new("db-2"),
-        reason: Reason::Prepared,
-        decided_at_revision: 0,
-        at: after(1),
-        until: after(2),
-        outcome: Some((outcome, after(1))),
-        is_last_resort: true,
-        stints: Vec::new(),
-    };
-    assert!(told(&Blocker::NoHealthyChannel, &event, 1).message.ends_with("has a working metadata endpoint"));
-    let mut blind = input(3);
-    for contact in blind.peers.values_mut() {
-        (contact.imds, contact.document_age) = (ImdsHealth::Stalled, Some(MINUTE));
-    }
-    let message = shown(&Blocker::NoHealthyChannel, &event, &State::default(), &blind).message;
-    let wanted = format!("; the last document is from {}, and what Azure did", rfc3339(after(2)));
-    assert!(message.contains(&wanted), "{message}");
-    for (outcome, expected) in [
-        (
-            PostOutcome::Refused(403),
-            "HTTP status 403: the identity of the VM needs the role Scheduled Events Contributor",
-        ),
-        (PostOutcome::Refused(500), "HTTP status 500"),
-        (PostOutcome::Unknown("no answer".into()), "no answer"),
-    ] {
-        event.claims = vec![claim(outcome)];
-        let message = told(&Blocker::NoHealthyChannel, &event, 1).message;
-        let end = format!("; db-2 tried the last resort, through the control plane: {expected}");
-        assert!(message.ends_with(&end), "{message}");
-    }
-}
-
-#[test]
-fn an_approved_event_tells_who_is_out_until_azure_acts() {
-    let waiting = Blocker::WaitingForPlatform { since: after(1) };
-    let event = event(Source::Platform, Vec::new());
-    assert!(told(&waiting, &event, 2).message.ends_with("has not started the event yet"));
-    let slot = Slot {
-        stint: 1,
-        first_stint: 1,
-        state: SlotState::Out,
-        since: after(1),
-        group: Some(GroupName("orders-db".into())),
-        events: BTreeSet::from([event.announcement.id.clone()]),
-        by: event.announcement.id.clone(),
-        was_fit: true,
-        restore_failed: false,
-        needs_restore: true,
-    };
-    let state = State { slots: BTreeMap::from([(drain().0, slot)]), ..State::default() };
-    let message = shown(&waiting, &event, &state, &input(2)).message;
-    let wanted = "; until it is over, db-1/postgres of orders-db counts as out of service";
-    assert!(message.ends_with(wanted), "{message}");
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Tests of the sentences about approvals, endpoints and Azure.
+
+use super::*;
+use allclear_core::model::claim::{Claim, PostOutcome, Reason};
+use allclear_core::model::slot::{Slot, SlotState};
+
+#[test]
+fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
+    let event = event(Source::User, Vec::new());
+    let failed = |outcome| {
+        let approver = VmName::new("db-2");
+        told(&Blocker::PostFailed { approver, outcome, at: after(1), again_at: after(2) }, &event, 1)
+    };
+    let refused = failed(PostOutcome::Refused(503));
+    assert!(refused.message.ends_with(": HTTP status 503") && refused.message.contains("db-2"), "{refused:?}");
+    assert_eq!(refused.until, Some(rfc3339(after(2))));
+    assert!(failed(PostOutcome::Unknown("timed out".into())).message.starts_with("the outcome of the approval"));
+    assert!(failed(PostOutcome::NotSent("stopped".into())).message.contains("could not post"));
+}
+
+#[test]
+fn a_blind_cluster_tells_what_came_of_the_last_resort() {
+    let mut event = event(Source::Platform, Vec::new());
+    let claim = |outcome| Claim {
+        attempt: AttemptId(1),
+        approver: VmName::new("db-2"),
+        reason: Reason::Prepared,
+        decided_at_revision: 0,
+        at: after(1),
+        until: after(2),
+        outcome: Some((outcome, after(1))),
+        is_last_resort: true,
+        stints: Vec::new(),
+    };
+    assert!(told(&Blocker::NoHealthyChannel, &event, 1).message.ends_with("has a working metadata endpoint"));
+    let mut blind = input(3);
+    for contact in blind.peers.values_mut() {
+        (contact.imds, contact.document_age) = (ImdsHealth::Stalled, Some(MINUTE));
+    }
+    let message = shown(&Blocker::NoHealthyChannel, &event, &State::default(), &blind).message;
+    let wanted = format!("; the last document is from {}, and what Azure did", rfc3339(after(2)));
+    assert!(message.contains(&wanted), "{message}");
+    for (outcome, expected) in [
+        (
+            PostOutcome::Refused(403),
+            "HTTP status 403: the identity of the VM needs the role Scheduled Events Contributor",
+        ),
+        (PostOutcome::Refused(500), "HTTP status 500"),
+        (PostOutcome::Unknown("no answer".into()), "no answer"),
+    ] {
+        event.claims = vec![claim(outcome)];
+        let message = told(&Blocker::NoHealthyChannel, &event, 1).message;
+        let end = format!("; db-2 tried the last resort, through the control plane: {expected}");
+        assert!(message.ends_with(&end), "{message}");
+    }
+}
+
+#[test]
+fn an_approved_event_tells_who_is_out_until_azure_acts() {
+    let waiting = Blocker::WaitingForPlatform { since: after(1) };
+    let event = event(Source::Platform, Vec::new());
+    assert!(told(&waiting, &event, 2).message.ends_with("has not started the event yet"));
+    let slot = Slot {
+        stint: 1,
+        first_stint: 1,
+        state: SlotState::Out,
+        since: after(1),
+        group: Some(GroupName("orders-db".into())),
+        events: BTreeSet::from([event.announcement.id.clone()]),
+        by: event.announcement.id.clone(),
+        was_fit: true,
+        restore_failed: false,
+        needs_restore: true,
+    };
+    let state = State { slots: BTreeMap::from([(drain().0, slot)]), ..State::default() };
+    let message = shown(&waiting, &event, &state, &input(2)).message;
+    let wanted = "; until it is over, db-1/postgres of orders-db counts as out of service";
+    assert!(message.ends_with(wanted), "{message}");
+}
