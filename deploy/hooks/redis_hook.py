@@ -56,7 +56,7 @@ Settings
 - SENTINEL_NAME   Sentinel's name of this replication; mymaster
 - SENTINEL_USER, SENTINEL_PASSWORD or SENTINEL_PASSWORD_FILE
 - PRIORITIES      VM=NUMBER: the replica-priority of members whose configuration has another value than 100. With
-                  Sentinel the others have 0 from checkpoint to the end of the switch, and then this value.
+                  Sentinel the others have 0 during the switch, and then this value.
 - PERSISTENCE     none: `check` accepts that nothing is kept on disk
 - STATE_DIR       /var/lib/allclear-hooks; on each VM's own disk, writable for the hooks' user
 """
@@ -80,7 +80,6 @@ from redis_check import check
 from redis_members import Cluster
 from redis_server import Member, View
 from redis_switch import (
-    checkpoint,
     confirm_failover,
     failover,
     finish,
@@ -191,7 +190,6 @@ if __name__ == "__main__":
     serve({
         "role": role,
         "check": check,
-        "checkpoint": checkpoint,
         "failover": failover,
         "confirm-failover": confirm_failover,
         "undo-failover": undo_failover,

@@ -82,7 +82,7 @@ class Cluster:
         return "; ".join(["no member is a primary", *self.unseen.values()])
 
     def priority(self, member: Member) -> int:
-        """The replica-priority by the member's configuration. The present value may come from a checkpoint."""
+        """The replica-priority by the member's configuration. The present value may come from a switch."""
         given = dict(word.split("=", 1) for word in setting("PRIORITIES", "").split() if "=" in word)
         return int(given.get(member.vm, 100))
 

@@ -106,17 +106,6 @@ def keep_files(cluster: Cluster, heir: Member) -> None:
             raise Failed(f"a switch would not outlive a restart of {member}: {error}") from error
 
 
-def checkpoint(told: Told) -> Done | NotApplicable:
-    cluster = Cluster(told)
-    seen = cluster.looked()
-    if not seen[cluster.own].is_primary:
-        return NotApplicable(f"{cluster.own} is no primary")
-    heir = successor(cluster, told, seen)
-    if cluster.sentinels and not told.is_dry_run:
-        steer(cluster, cluster.sentinels, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
-    return Done(f"{heir} would take over")
-
-
 def failover(told: Told) -> Done | NotApplicable:
     cluster = Cluster(told)
     own = cluster.own

@@ -83,10 +83,10 @@ async fn a_primary_that_took_writes_apart_keeps_them_until_a_person_has_looked()
     assert_eq!(ask(trio, 0, &["GET", "new:49"]).unwrap(), ["there"]);
 }
 
-/// Priorities set by a checkpoint reach the file with the next rewrite, as by Sentinel.
+/// Priorities set by a switch reach the file with the next rewrite, as by Sentinel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
-async fn priorities_that_a_killed_checkpoint_left_are_put_back_in_the_files_too() {
+async fn priorities_that_a_killed_switch_left_are_put_back_in_the_files_too() {
     if !is_installed::<Sentinel>() {
         return;
     }
@@ -94,7 +94,7 @@ async fn priorities_that_a_killed_checkpoint_left_are_put_back_in_the_files_too(
     let trio = &stage.trio;
     let priority = |place: usize| ask(trio, place, &["CONFIG", "GET", "replica-priority"]).unwrap()[1].clone();
     let point = "after CONFIG SET replica-priority 0";
-    Hook::killed_where::<Sentinel>(trio, 0, "checkpoint", point, &[]);
+    Hook::killed_where::<Sentinel>(trio, 0, "failover", point, &[]);
     let left = [1, 2].into_iter().find(|place| priority(*place) == "0").expect("one that Sentinel may not choose");
     ask(trio, left, &["CONFIG", "REWRITE"]).unwrap();
     Hook::until_done::<Sentinel>(trio, 0, "restore", &[]);
