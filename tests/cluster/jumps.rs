@@ -81,7 +81,8 @@ async fn is_told(cluster: &Cluster, place: usize, ahead: i64) {
 }
 
 fn hooks() -> Vec<Hook> {
-    vec![hook("drain").waits_for("gate"), hook("restore")]
+    // Of a hook that waits for several jumps on a busy machine.
+    [hook("drain").waits_for("gate"), hook("restore")].map(|hook| hook.with("timeout = \"5m\"")).into()
 }
 
 async fn announced(cluster: &Cluster, vm: usize) -> (String, Timestamp) {
@@ -95,7 +96,7 @@ fn is_on_time(event: &Event, announced: Timestamp) {
     let not_before = event.not_before.as_deref().map(after);
     assert!(not_before.is_some_and(|after| (590..=610).contains(&after)), "{not_before:?} {event:#?}");
     let first_seen = after(&event.timeline[0].at);
-    assert!(first_seen.abs() <= 10, "{first_seen} {event:#?}");
+    assert!(first_seen.abs() <= 30, "{first_seen} {event:#?}");
     assert!(event.hooks.iter().all(|hook| hook.outcome.as_deref() == Some("done")), "{event:#?}");
     assert_eq!(event.start_cause.as_deref(), Some("approved"));
 }
@@ -133,7 +134,7 @@ async fn is_prepared_while_clocks_jump(vms: &[&'static str]) {
     cluster.cloud.finish(&id).await;
     is_on_time(&cluster.closed_everywhere(&id).await, at);
     for (_, left_ms, _) in cluster.hooks.times() {
-        assert!((50_000..=60_000).contains(&left_ms), "{left_ms} ms were left");
+        assert!((270_000..=300_000).contains(&left_ms), "{left_ms} ms were left");
     }
 }
 
@@ -179,7 +180,7 @@ async fn is_prepared_while_clocks_never_rest(vms: &[&'static str], seed: u64) {
     is_over.store(true, Ordering::Relaxed);
     println!("six events went by beside {} jumps", jumping.join().unwrap());
     for (_, left_ms, _) in cluster.hooks.times() {
-        assert!((50_000..=60_000).contains(&left_ms), "{left_ms} ms were left");
+        assert!((270_000..=300_000).contains(&left_ms), "{left_ms} ms were left");
     }
     assert_eq!(cluster.cloud.posts().await.len(), 6);
 }
