@@ -20,6 +20,8 @@ pub struct Grants {
     pub groups: BTreeMap<GroupName, Vec<u32>>,
     /// For every configured workload, the users that may register under its name.
     pub workloads: BTreeMap<WorkloadName, Vec<u32>>,
+    /// The group of each configured workload that has one.
+    pub groups_of: BTreeMap<WorkloadName, GroupName>,
 }
 
 impl Grants {
@@ -48,8 +50,14 @@ impl Grants {
 }
 
 impl Grants {
-    /// Without any `[[group]]` every group has the defaults.
+    /// Without any `[[group]]` every group has the defaults. A session in place of a configured workload stays in its
+    /// group: otherwise the budget of the group would no longer count the member, and its primary would have one member
+    /// less to move to.
     fn check_group(&self, workload: &Workload) -> Result<(), OwnershipError> {
+        if let Some(group) = self.groups_of.get(&workload.name).filter(|group| workload.group.as_ref() != Some(*group))
+        {
+            return Err(OwnershipError::LeavesGroup { name: workload.name.clone(), group: group.clone() });
+        }
         match workload.group.as_ref().filter(|group| !self.groups.is_empty() && !self.groups.contains_key(*group)) {
             Some(group) => {
                 let defined = self.groups.keys().cloned().collect();
@@ -73,7 +81,8 @@ pub enum OwnershipError {
     Needed { name: WorkloadName, event: EventId },
     /// The configuration defines groups, and not this one: the member would have a budget of its own.
     UndefinedGroup { group: GroupName, defined: Vec<GroupName> },
-    /// The configured workload of this name is a member of a group, which the registration would take out of the group.
+    /// The configured workload of this name is a member of a group. The registration would take the workload out of the
+    /// group.
     LeavesGroup { name: WorkloadName, group: GroupName },
 }
 
@@ -166,17 +175,7 @@ impl State {
     pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
         grants.check_group(workload)?;
-        if let Some(group) = self.group_left_by(vm, workload) {
-            return Err(OwnershipError::LeavesGroup { name: workload.name.clone(), group: group.clone() });
-        }
         self.may_replace(vm, workload)
-    }
-
-    /// The group of the configured workload that this workload replaces, if this workload is not in the group. The
-    /// budget of the group would no longer count the member, and its primary would have one member less to move to.
-    fn group_left_by(&self, vm: &VmName, workload: &Workload) -> Option<&GroupName> {
-        let group = self.replicas.get(vm)?.configured(&workload.name)?.group.as_ref();
-        group.filter(|group| workload.is_session() && workload.group.as_ref() != Some(*group))
     }
 
     /// Whether an operator may remove the member's registration from the replica on `own`, also during an event.
@@ -193,21 +192,18 @@ impl State {
     }
 
     /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or
-    /// groups, or gave a workload of the same name another group.
+    /// groups.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
-        let is_refused = |workload: &&Workload| {
-            workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
-                || self.group_left_by(vm, workload).is_some()
-        };
+        let is_refused =
+            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err());
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
     /// Whether this registration may replace the registration of its name, regardless of the caller.
     pub(crate) fn may_replace(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
         let name = &workload.name;
-        let known = self.replicas.get(vm).and_then(|it| it.sessions.get(name).or_else(|| it.configured(name)));
-        let Some(known) = known else { return Ok(()) };
+        let Some(known) = self.replicas.get(vm).and_then(|replica| replica.sessions.get(name)) else { return Ok(()) };
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }

@@ -1,6 +1,7 @@
 //! Series of polls, and the reports after them.
 
 mod reports;
+mod room;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -78,6 +78,7 @@ pub(super) fn read(document: &Value, reading: Reading<'_>) -> Option<Config> {
             groups: groups.iter().map(|(group, uids)| (group.name.clone(), uids.clone())).collect(),
             trusted: Vec::new(),
             workloads: workloads.iter().map(|it| (it.name.clone(), it.allow_uids.clone())).collect(),
+            groups_of: workloads.iter().filter_map(|it| Some((it.name.clone(), it.group.clone()?))).collect(),
         };
         let registration = Registration { grants, ..registration };
         let config = Config {

@@ -719,6 +719,9 @@ pub struct HoldResponse {
     /// Contains the voters that have not acknowledged the hold.
     #[prost(message, optional, tag = "1")]
     pub hold: ::core::option::Option<Pause>,
+    /// The requests that this hold takes back, such as "the approval by ada": they have to be given again.
+    #[prost(string, repeated, tag = "2")]
+    pub takes_back: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -284,6 +284,10 @@ pub struct Deadline {
 pub struct Acknowledged {
     #[prost(string, tag = "1")]
     pub attempt: ::prost::alloc::string::String,
+    /// The outcome of the attempt in the log, such as `done` or `timed_out`. Another outcome than the reported one: the
+    /// attempt had ended before the report, which changes nothing. Absent if the log has no outcome of the attempt.
+    #[prost(string, optional, tag = "2")]
+    pub outcome: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Report {
@@ -405,11 +409,14 @@ pub struct ReportRequest {
     #[prost(message, optional, tag = "2")]
     pub report: ::core::option::Option<Report>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportResponse {
-    /// The outcome is in the log. False for progress.
+    /// The attempt has an outcome in the log, and the report need not be repeated. False for progress.
     #[prost(bool, tag = "1")]
     pub committed: bool,
+    /// As in `Acknowledged`.
+    #[prost(string, optional, tag = "2")]
+    pub outcome: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnregisterRequest {
@@ -431,7 +438,7 @@ pub struct Events {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Role {
-    /// Unknown; in a heartbeat: unchanged.
+    /// Unknown; in a heartbeat: unchanged. A database that does not know its role any more does not serve: end the session.
     Unspecified = 0,
     Primary = 1,
     Replica = 2,

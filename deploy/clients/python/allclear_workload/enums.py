@@ -7,12 +7,10 @@ from enum import IntEnum
 class Role(IntEnum):
     """The role of a member in the group."""
 
-    # never known; in a heartbeat: unchanged
+    # unknown; in a heartbeat: unchanged
     UNSPECIFIED = 0
     PRIMARY = 1
     REPLICA = 2
-    # not known any more: the workload counts as a possible primary
-    UNKNOWN = 3
 
 
 class OnAbsent(IntEnum):

@@ -50,7 +50,7 @@ impl Replica {
         }
     }
 
-    pub(crate) fn configured(&self, name: &WorkloadName) -> Option<&Workload> {
+    fn configured(&self, name: &WorkloadName) -> Option<&Workload> {
         self.workloads.iter().find(|workload| workload.name == *name)
     }
 

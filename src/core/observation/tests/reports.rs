@@ -114,5 +114,3 @@ fn what_an_earlier_life_reported_is_not_denied_when_it_is_in_the_log_late() {
     observation.adopt_state(&late, &me);
     assert_eq!(reported(&observation), listing(&["e2"]), "once it is taken up two polls are enough");
 }
-
-mod room;

@@ -218,7 +218,6 @@ pub(super) fn role(number: i32) -> Option<Option<Role>> {
         pb::Role::Unspecified => None,
         pb::Role::Primary => Some(Role::Primary),
         pb::Role::Replica => Some(Role::Replica),
-        pb::Role::Unknown => Some(Role::Unknown),
     })
 }
 

@@ -39,7 +39,7 @@ fn everything_that_is_wrong_is_told_at_once_with_its_place() {
         lease_ms: Some(999),
         after: vec!["a b".into()],
         on_absent: 4,
-        role: 4,
+        role: 3,
         known: vec![pb::Known { attempt: String::new(), outcome: Some(pb::Outcome { variant: None }) }],
         hooks,
         ..pb::Hello::default()
@@ -78,15 +78,6 @@ fn there_may_be_so_many_of_each() {
     for place in ["hooks: 33 entries", "after: 33 entries", "known: 257 entries"] {
         assert!(said.contains(place), "{said}");
     }
-}
-
-#[test]
-fn a_role_may_be_unchanged_known_or_known_no_more() {
-    let of = |told: pb::Role| role(told.into());
-    assert_eq!(of(pb::Role::Unspecified), Some(None));
-    assert_eq!(of(pb::Role::Replica), Some(Some(Role::Replica)));
-    assert_eq!(of(pb::Role::Unknown), Some(Some(Role::Unknown)));
-    assert_eq!(role(9), None);
 }
 
 #[test]
