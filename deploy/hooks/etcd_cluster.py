@@ -53,7 +53,7 @@ class Member:
             is_refusal = error.code in (401, 403) or REFUSAL.search(said)
             raise (Rejected if is_refusal else Unreachable)(f"{self.vm}: {said}") from error
         except (OSError, ValueError) as error:
-            raise (Rejected if is_mistrust(error) else Unreachable)(f"{self.vm}: {error}") from error
+            raise (Rejected if is_refused_certificate(error) else Unreachable)(f"{self.vm}: {error}") from error
         if not isinstance(said, dict):
             raise Unreachable(f"{self.vm}: {said!r:.80} is no answer of etcd")
         return said
@@ -74,10 +74,11 @@ class Member:
         return ""
 
 
-def is_mistrust(error: Exception) -> bool:
-    """Whether one side does not accept the other's certificate."""
+def is_refused_certificate(error: Exception) -> bool:
+    """Whether the server does not accept the certificate of the hooks. A server with a certificate that the hooks do not
+    accept may be another server."""
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    return isinstance(cause, ssl.SSLCertVerificationError) or (isinstance(cause, ssl.SSLError) and "ALERT" in str(cause))
+    return isinstance(cause, ssl.SSLError) and bool(re.search("ALERT.*(CERTIFICATE|UNKNOWN_CA)", str(cause)))
 
 
 def why(error: urllib.error.HTTPError) -> str:
@@ -118,7 +119,9 @@ class Cluster:
         """A member to ask about the whole cluster."""
         found = [vm for vm in self.status if vm not in without]
         if not found:
-            raise self.lack("; ".join(self.lost.values()) or "there is no other member")
+            is_refused = bool(self.lost) and self.rejecting == set(self.lost)
+            why = "; ".join(self.lost.values()) or "there is no other member"
+            raise (Rejected if is_refused else Unreachable)(why)
         return self.members[found[0]]
 
     def lack(self, why: str) -> Rejected | Blocked:

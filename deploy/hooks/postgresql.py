@@ -78,9 +78,14 @@ def checkpoint(told: Told) -> Done:
 
 
 def drain(told: Told) -> Done | NotApplicable:
-    """No commit may wait for a standby whose VM goes away."""
     group = Group()
-    primary = group.the_primary()
+    if not group.primary() and not setting("SYNCHRONOUS", ""):
+        return NotApplicable("no member is primary, and commits wait for no standby")
+    return leave(told, group, group.the_primary())
+
+
+def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
+    """No commit may wait for a standby whose VM goes away."""
     now = synchronous(group, primary)
     if primary == told.vm or not now & told.affected:
         return NotApplicable(f"no commit on {primary} waits for {told.vm}")
@@ -105,6 +110,9 @@ def shutdown(told: Told) -> Done:
     if here.is_stopping():
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
+    # Also after a drain that was skipped, or that a policy left out.
+    if setting("SYNCHRONOUS", "") and (primary := (everybody := Group()).primary()):
+        leave(told, everybody, primary)
     here.stop()
     return Done()
 

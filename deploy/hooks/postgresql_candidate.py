@@ -78,7 +78,7 @@ def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
 
 
 def interrupted(group: Group, primary: str, sending: list[Sender]) -> str:
-    """The long work on the primary that a switch ends, for people: it begins anew afterwards."""
+    """The backups and long transactions on the primary that a switch ends, in words for people."""
     backups, long = sum(sender.state == "backup" for sender in sending), int(group.servers[primary].ask(LONG))
     found = [f"{backups} base backup{'s' if backups > 1 else ''}"] if backups else []
     found += [f"{long} transaction{'s' if long > 1 else ''} of more than 10 s"] if long else []

@@ -70,6 +70,7 @@ from allclear_hook import (
     Done,
     Failed,
     NotApplicable,
+    Rejected,
     Told,
     Unreachable,
     progress,
@@ -177,7 +178,14 @@ def why_it_lacks(member: Member, primary: Member, written: View) -> str:
 def ready(told: Told) -> Done:
     cluster = Cluster(told)
     seen = cluster.looked()
-    primary, own = cluster.primary(seen), cluster.own
+    own = cluster.own
+    try:
+        primary = cluster.primary(seen)
+    except Rejected as error:
+        # Sentinel refuses the hooks, not the clients: "not ready" would make an event of this VM a repair.
+        if not (seen[own].is_primary or seen[own].is_linked):
+            raise Blocked(f"{own} does not stream; {error}") from error
+        return Done(str(error))
     if primary is None:
         raise Blocked(cluster.no_primary())
     if primary is not own and not (seen[own].is_linked and own.entry(seen[primary])):

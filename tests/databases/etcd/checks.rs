@@ -1,15 +1,17 @@
 //! Obstacles to the work of etcd's hooks are found in advance, and reported.
 
 use std::fs;
-use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use super::super::hook::{DONE, Ended, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{VMS, is_installed, until};
 use super::super::writers::Writers;
 use super::Etcd;
+use super::client::Connection;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it() {
@@ -50,11 +52,14 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
     let ended = Hook::run::<Etcd>(trio, 0, "drain", &[("STOP", "true")]);
     assert!(ended.status == FAILED && ended.said.contains("db-0 still serves after STOP"), "{ended:?}");
     // No wait gives the hooks a user, so an event waits for a person; and the member serves all the same.
-    for words in ["user add root:open", "role add root", "user grant-role root root", "auth enable"] {
-        let mut asked = Command::new("etcdctl");
-        asked.arg(format!("--endpoints={}", trio.vms[0].addresses[0])).args(words.split(' ')).env("ETCDCTL_API", "3");
-        let ended = asked.output().unwrap();
-        assert!(ended.status.success(), "{words}: {ended:?}");
+    let mut server = Connection::open(&trio.vms[0].addresses[0], Duration::from_secs(20)).unwrap();
+    for (path, body) in [
+        ("auth/user/add", json!({ "name": "root", "password": "open" })),
+        ("auth/role/add", json!({ "name": "root" })),
+        ("auth/user/grant", json!({ "user": "root", "role": "root" })),
+        ("auth/enable", json!({})),
+    ] {
+        server.ask(path, &body).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
     for (phase, status) in [("failover", FAILED), ("ready", DONE), ("check", FAILED)] {
         let ended = Hook::run::<Etcd>(trio, 0, phase, &[]);
