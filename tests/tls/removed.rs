@@ -95,7 +95,7 @@ async fn a_removed_replicas_certificate_ends_nothing_though_every_configuration_
         let to = to(&cluster, place, &member).await;
         let counted = refused(&cluster, place, "no_member").await;
         for node in [own, 42] {
-            for term in [led.term, led.term + 1, u64::MAX] {
+            for term in [led.term, led.term + 1_000, u64::MAX] {
                 for answer in ask_all(&channel, to.as_ref(), raft::Vote { term, node, committed: true }).await {
                     let status = answer.unwrap_err();
                     assert_eq!(status.code(), Code::PermissionDenied, "{status}");
@@ -174,7 +174,7 @@ async fn a_members_certificate_makes_no_term_leap_and_writes_nothing_that_cannot
             id: Some(raft::LogId { term: led.term, index: 1 }),
             payload: Some(raft::entry::Payload::Proposed(b"\xff".as_slice().into())),
         };
-        let vote = Some(raft::Vote { term: led.term + 1, node, committed: true });
+        let vote = Some(raft::Vote { term: led.term + 1_000, node, committed: true });
         let previous = Some(raft::LogId { term: 0, index: 0 });
         let append = raft::AppendRequest { to, vote, previous, entries: vec![unreadable], ..Default::default() };
         let status = RaftClient::new(channel).append(append).await.unwrap_err();

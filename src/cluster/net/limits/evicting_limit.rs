@@ -1,5 +1,5 @@
-//! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections, and
-//! a connection of a client that has proved who it is only if there is no other.
+//! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections. A
+//! client that has proved who it is comes last, as long as it has few connections.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,8 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::listener::ClientKey;
 
-/// The clients of which a limit knows that they have proved who they are. Each of 100 replicas has one address.
+/// The maximum of remembered proofs. Each of 100 replicas has one address.
 const PROVED: usize = 128;
+/// The connections that a proof protects. A replica needs one, and `doctor` another; another program at the address of a
+/// replica may open many.
+const PROTECTED: usize = 4;
 
 pub struct EvictingLimit {
     most: usize,
@@ -73,7 +76,7 @@ impl EvictingLimit {
         }
         // Of two clients with equal counts, the client with the older oldest connection.
         let rank = |(who, (count, oldest)): &(ClientKey, (usize, usize))| {
-            (!self.proved.contains(who), *count, Reverse(*oldest))
+            (!self.proved.contains(who) || *count > PROTECTED, *count, Reverse(*oldest))
         };
         of_each.into_iter().max_by_key(rank).map(|(_, (_, oldest))| oldest)
     }
@@ -106,9 +109,16 @@ mod tests {
         let mut crowd = full(&[1, 1, 9, 8]);
         crowd.has_proved(ClientKey::User(1));
         assert_eq!(crowd.victim(), Some(2));
-        [8, 9].into_iter().for_each(|uid| crowd.has_proved(ClientKey::User(uid)));
+        for uid in [8, 9] {
+            crowd.has_proved(ClientKey::User(uid));
+        }
         assert_eq!(crowd.victim(), Some(0), "among equals, the count decides");
-        (0..1000).for_each(|uid| crowd.has_proved(ClientKey::User(uid)));
+        let mut crowd = full(&[7, 1, 1, 1, 1, 1]);
+        crowd.has_proved(ClientKey::User(1));
+        assert_eq!(crowd.victim(), Some(1), "a proof protects few connections");
+        for uid in 0..1_000 {
+            crowd.has_proved(ClientKey::User(uid));
+        }
         assert_eq!(crowd.proved.len(), PROVED);
     }
 

@@ -50,8 +50,8 @@ impl Default for HandshakeGate {
 /// Accepts connections of one kind.
 pub trait Acceptor<S>: Send + Sync + 'static {
     type Guest: Send + 'static;
-    /// Whether an accepted client has proved who it is. The gate evicts its later connections after those of strangers,
-    /// who could otherwise keep it out by their number.
+    /// Whether an accepted client has proved who it is. The gate then evicts the client's later connections after those
+    /// of strangers: many strangers could otherwise keep the client out.
     const IS_PROOF: bool = false;
 
     /// The connection to serve, if accepted.
@@ -162,17 +162,13 @@ async fn shake_hands<S, P: Acceptor<S>>(
         () = stay.evicted() => return None,
     };
     drop(stay);
-    match met {
-        Ok(guest) => {
-            // The receiver is gone when the listener stops.
-            send.send(guest?).await.ok()?;
-            Some(who)
-        }
-        Err(_) => {
-            porter.rejected(who);
-            None
-        }
-    }
+    let Ok(guest) = met else {
+        porter.rejected(who);
+        return None;
+    };
+    // The receiver is gone when the listener stops.
+    send.send(guest?).await.ok()?;
+    Some(who)
 }
 
 /// Accepts a connection that has sent as many bytes as an HTTP/2 preface. The content is checked by the server.
