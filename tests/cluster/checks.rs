@@ -18,7 +18,7 @@ async fn a_role_that_is_not_told_is_a_warning_until_it_is_told_again() {
     let is_well = |status: &Status| status.warnings.is_empty();
     cluster.until(1, "without warnings", is_well).await;
     cluster.hooks.open("mute");
-    let wanted = "the role of database on db-1 is not known, so database counts as a possible primary: exit status: 3";
+    let wanted = "the role of database on db-1 is not known, so database counts as a possible primary: the command ended with exit status: 3";
     let warns = |status: &Status| status.warnings.iter().any(|warning| warning.text.contains(wanted));
     cluster.until(1, "warned", warns).await;
     let (code, line, _) = cluster.says(1, &["status", "--check"]);

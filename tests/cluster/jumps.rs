@@ -81,7 +81,7 @@ async fn is_told(cluster: &Cluster, place: usize, ahead: i64) {
 }
 
 fn hooks() -> Vec<Hook> {
-    // Of a hook that waits for several jumps on a busy machine.
+    // On a busy machine, the drain waits for minutes until all jumps are noticed.
     [hook("drain").waits_for("gate"), hook("restore")].map(|hook| hook.with("timeout = \"5m\"")).into()
 }
 

@@ -57,7 +57,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         let voters = status.replicas.iter().filter(|replica| replica.voter).count();
         let others = if voters > 2 { "; the other replicas may act" } else { "" };
         all.push(format!(
-            "no quorum: {} runs no hooks, and approves only what it may approve alone{others}",
+            "no quorum: {} begins no hook, and approves only what it may approve alone{others}",
             status.replica
         ));
         // The notice goes on without a quorum.
@@ -85,16 +85,23 @@ fn critical(status: &shown::Status) -> Vec<String> {
             all.push(format!("{} started before {}", what(event), missing(event)));
         }
     }
-    all.extend(unrestored(status).map(|member| format!("{member} could not be restored")));
+    all.extend(
+        unrestored(status).map(|(member, why)| why.map_or(format!("{member} could not be restored"), Into::into)),
+    );
     all
 }
 
-/// The members whose restore fails.
-fn unrestored(status: &shown::Status) -> impl Iterator<Item = String> {
+/// The members whose restore fails, each with the warning about it.
+fn unrestored(status: &shown::Status) -> impl Iterator<Item = (String, Option<&str>)> {
     let is_failing = |member: &&shown::MemberState| {
         member.state == "returning" && member.owed.as_ref().is_some_and(|owed| owed.contains("failed"))
     };
-    status.members.iter().filter(is_failing).map(|member| format!("{} on {}", member.workload, member.vm))
+    status.members.iter().filter(is_failing).map(|member| {
+        let member = format!("{} on {}", member.workload, member.vm);
+        let mut texts = status.warnings.iter().map(|warning| warning.text.as_str());
+        let why = texts.find(|text| text.starts_with(&format!("{member} is not back")));
+        (member, why)
+    })
 }
 
 fn warnings(status: &shown::Status) -> Vec<String> {
@@ -140,9 +147,9 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     }
     let unready = status.members.iter().filter(|member| member.state == "not_ready");
     all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
-    // The members that could not be restored are told already.
-    let is_new = |text: &str| !unrestored(status).any(|member| text.starts_with(&format!("{member} is not back")));
-    all.extend(status.warnings.iter().map(|warning| warning.text.clone()).filter(|text| is_new(text)));
+    let told: Vec<&str> = unrestored(status).filter_map(|(_, why)| why).collect();
+    let texts = status.warnings.iter().map(|warning| warning.text.clone());
+    all.extend(texts.filter(|text| !told.contains(&text.as_str())));
     all
 }
 
@@ -220,6 +227,17 @@ mod tests {
         });
         let wanted = "Reboot of db-0 by User waits for a person: no\u{fffd}disk; Reboot of db-0 by User is held by ada until noon, and starts all the same at ten";
         assert_eq!(held, format!("CRITICAL: cluster orders: {wanted}\n"));
+        let unprepared = told(|it| {
+            let missing_hooks = vec!["failover of orders-db on db-0".into()];
+            let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
+            it.events.push(shown::Event { r#type, source, resources, missing_hooks, ..Default::default() });
+        });
+        let wanted = "Reboot of db-0 by User started before the failover of orders-db on db-0 was done";
+        assert_eq!(unprepared, format!("CRITICAL: cluster orders: {wanted}\n"));
+    }
+
+    #[test]
+    fn what_azure_did_not_start_and_what_could_not_be_restored_is_told_once() {
         let late = told(|it| {
             let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
             let blocker = shown::Blocker { code: "waiting_for_platform".into(), ..Default::default() };
@@ -237,16 +255,9 @@ mod tests {
                 owed: Some("restore, failed".into()),
                 ..Default::default()
             });
-            let text = "pg on db-0 is not back after event E".into();
+            let text = "pg on db-0 is not back after event E: no disk".into();
             it.warnings.push(shown::Warning { text, ..Default::default() });
         });
-        assert_eq!(failing, "CRITICAL: cluster orders: pg on db-0 could not be restored\n");
-        let unprepared = told(|it| {
-            let missing_hooks = vec!["failover of orders-db on db-0".into()];
-            let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
-            it.events.push(shown::Event { r#type, source, resources, missing_hooks, ..Default::default() });
-        });
-        let wanted = "Reboot of db-0 by User started before the failover of orders-db on db-0 was done";
-        assert_eq!(unprepared, format!("CRITICAL: cluster orders: {wanted}\n"));
+        assert_eq!(failing, "CRITICAL: cluster orders: pg on db-0 is not back after event E: no disk\n");
     }
 }

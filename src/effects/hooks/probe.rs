@@ -40,11 +40,7 @@ impl ProbeHook {
         if is_good {
             return Ok(());
         }
-        Err(if answer.complaint.is_empty() {
-            format!("the command ended with {}", answer.status)
-        } else {
-            answer.complaint
-        })
+        Err(answer.failure())
     }
 }
 

@@ -47,7 +47,7 @@ async fn run(
     let variables = facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let question = Question { command, variables, input: String::new() };
     let answer = question.ask(surroundings, patience).await?;
-    if answer.status.success() { Ok(answer.said) } else { Err(format!("the command ended with {}", answer.status)) }
+    if answer.status.success() { Ok(answer.said) } else { Err(answer.failure()) }
 }
 
 /// Errors are logged, so the text omits the address: its query may hold a secret.

@@ -209,6 +209,8 @@ impl operator_server::Operator for OperatorService {
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
         let (asking, request) = self.asked(request);
         let (event, until) = (asking.event(&request.event)?, asking.end(request.until).await?);
+        asking.wait_for_quorum().await?;
+        asking.catch_up().await?;
         let takes_back = asking.revocable_requests(&event);
         asking
             .ask(

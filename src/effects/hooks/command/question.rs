@@ -27,6 +27,13 @@ pub struct ProgramOutput {
     pub complaint: String,
 }
 
+impl ProgramOutput {
+    /// The reason of a program that has failed: its last complaint, or its exit status.
+    pub fn failure(self) -> String {
+        if self.complaint.is_empty() { format!("the command ended with {}", self.status) } else { self.complaint }
+    }
+}
+
 /// The program and its input.
 pub struct Question<'a> {
     pub command: &'a HookCommand,

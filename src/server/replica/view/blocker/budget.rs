@@ -5,26 +5,26 @@ use allclear_core::model::blocker::Blocker;
 use allclear_core::model::id::{EventId, GroupName};
 use allclear_core::model::slot::{Slot, SlotCause, SlotState};
 use allclear_core::model::workload::Member;
+use allclear_core::schedule::affected_members::needed;
 use allclear_core::schedule::groups;
 
 impl Teller<'_> {
     pub(super) fn budget(&self, group: Option<&GroupName>, by: &[SlotCause]) -> Sentences {
-        let is_own = by.iter().all(|cause| self.is_own(cause));
+        let is_own = self.takes_nobody_further();
         let by: Vec<String> = by.iter().map(|cause| self.cause(cause)).collect();
         let message = match group {
-            Some(_) if is_own => {
-                format!("the event takes only members that are out of service already; it waits for {}", by.join(", "))
-            }
             Some(group) => {
                 let last = if groups::takes_last_members(self.state, self.event, group) {
                     "; during the event, no member of the group would be in service"
                 } else {
                     ""
                 };
-                format!(
-                    "no further member of the group {group} may be out of service; the event waits for {}{last}",
-                    by.join(", ")
-                )
+                let why = if is_own {
+                    "the event takes only members that are out of service already".to_owned()
+                } else {
+                    format!("no further member of the group {group} may be out of service")
+                };
+                format!("{why}; the event waits for {}{last}", by.join(", "))
             }
             None => format!("the workload of the event is being restored; the event waits for {}", by.join(", ")),
         };
@@ -42,14 +42,11 @@ impl Teller<'_> {
         )
     }
 
-    /// Whether all members of the cause are on VMs of the event.
-    fn is_own(&self, cause: &SlotCause) -> bool {
-        match cause {
-            SlotCause::Event(_) | SlotCause::Queue(_) => false,
-            SlotCause::Returning(id) => self.returning_after(id).all(|member| self.event.affects(&member.vm)),
-            SlotCause::Unreachable(vm) => self.event.affects(vm),
-            SlotCause::NotReady(member) => self.event.affects(&member.vm),
-        }
+    /// Whether all members of the event are out of service already.
+    fn takes_nobody_further(&self) -> bool {
+        let members = needed(self.state, self.event);
+        let is_out = |(member, _): &(Member, _)| self.state.out_of_service_cause(member).is_some();
+        !members.is_empty() && members.iter().all(is_out)
     }
 
     /// The members for whose return the event waits.
@@ -92,28 +89,53 @@ impl Teller<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{event, told};
+    use super::super::shown;
+    use super::super::tests::{event, input};
     use super::*;
     use allclear_core::model::document::Source;
     use allclear_core::model::id::{VmName, WorkloadName};
+    use allclear_core::model::state::{Replica, State};
+    use allclear_core::model::workload::{OnAbsent, Origin, Workload};
 
     #[test]
     fn an_event_that_waits_for_its_own_member_takes_no_further_one() {
-        let event = event(Source::User, Vec::new());
-        let of = |vm: &str| {
-            let member = Member { vm: VmName::new(vm), workload: WorkloadName("pg".into()) };
-            let group = Some(GroupName("orders".into()));
-            told(
-                &Blocker::Budget { group, by: vec![SlotCause::NotReady(member)], notice_ends: event.notice_ends() },
-                &event,
-                1,
-            )
+        let pg = Workload {
+            name: WorkloadName("pg".into()),
+            group: Some(GroupName("orders".into())),
+            after: Vec::new(),
+            hooks: Vec::new(),
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
         };
-        let (own, other) = (of("db-1"), of("db-0"));
-        let wanted =
-            "the event takes only members that are out of service already; it waits for pg on db-1 (not ready)";
-        assert_eq!(own.message, wanted);
+        let mut state = State::default();
+        for vm in ["db-1", "db-2"] {
+            let replica = Replica { workloads: vec![pg.clone()], ..Replica::default() };
+            state.replicas.insert(VmName::new(vm), replica.into());
+        }
+        let returning = Slot {
+            stint: 1,
+            first_stint: 1,
+            state: SlotState::Returning,
+            since: event(Source::User, Vec::new()).first_seen(),
+            group: pg.group.clone(),
+            events: [EventId::new("e-0")].into(),
+            by: EventId::new("e-0"),
+            was_fit: true,
+            restore_failed: false,
+            needs_restore: true,
+        };
+        state.slots.insert(pg.on(&VmName::new("db-1")), returning);
+        let told = |resources: &[&str]| {
+            let mut event = event(Source::User, Vec::new());
+            event.announcement.resources = resources.iter().map(|vm| VmName::new(vm)).collect();
+            let by = vec![SlotCause::Returning(EventId::new("e-0"))];
+            let budget = Blocker::Budget { group: pg.group.clone(), by, notice_ends: event.notice_ends() };
+            shown(&budget, &event, &state, &input(1))
+        };
+        let (own, both) = (told(&["db-1"]), told(&["db-1", "db-2"]));
+        assert!(own.message.starts_with("the event takes only members that are out of service already"), "{own:?}");
         assert!(own.resolved_by.ends_with("lets Azure take the members as they are"), "{own:?}");
-        assert!(other.resolved_by.ends_with("lets Azure take further members away"), "{other:?}");
+        assert!(both.message.starts_with("no further member of the group orders may be out of service"), "{both:?}");
+        assert!(both.resolved_by.ends_with("lets Azure take further members away"), "{both:?}");
     }
 }

@@ -68,7 +68,7 @@ impl Teller<'_> {
         )
     }
 
-    /// The age of what is shown of the event, while no replica receives documents.
+    /// The time of the last document about the event, while no replica receives documents.
     fn last_document(&self) -> String {
         let reached = || self.input.peers.values().filter(|contact| contact.reachable);
         if reached().any(|contact| contact.imds == ImdsHealth::Healthy) {

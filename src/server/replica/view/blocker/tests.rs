@@ -53,7 +53,7 @@ pub(super) fn event(source: Source, rules: Vec<Rule>) -> Event {
     event
 }
 
-fn input(minutes: u32) -> PlanningInput {
+pub(super) fn input(minutes: u32) -> PlanningInput {
     let contact = |reachable| PeerHealth {
         reachable,
         since: SEEN,
@@ -81,7 +81,7 @@ fn input(minutes: u32) -> PlanningInput {
     }
 }
 
-pub(super) fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
+fn told(blocker: &Blocker, event: &Event, minutes: u32) -> shown::Blocker {
     shown(blocker, event, &State::default(), &input(minutes))
 }
 

@@ -52,11 +52,13 @@ pub(in crate::view) fn failed_checks(node: &NodeFacts, checks: &LatestFaults) ->
     })
 }
 
-/// Warnings of this VM's workloads that do not tell their role, except while an event explains their silence.
+/// Warnings of this VM's configured workloads that do not tell their role. A session in place of a workload tells its own
+/// role, and during an event a workload may be stopped.
 pub(in crate::view) fn unknown_roles(state: &State, vm: &VmName, unknown: &LatestFaults) -> Vec<shown::Warning> {
     let is_unexpected = |workload: &WorkloadName| {
         let member = Member { vm: vm.clone(), workload: workload.clone() };
-        is_undisturbed(state, vm, &member)
+        let counts = state.workload(&member).is_some_and(|workload| !workload.is_session());
+        counts && is_undisturbed(state, vm, &member)
     };
     let warning = |(workload, fault): (WorkloadName, Option<Fault>)| {
         let fault = fault.filter(|_| is_unexpected(&workload))?;
