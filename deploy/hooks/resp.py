@@ -26,9 +26,9 @@ class Refused(Error, Rejected):
     """The server refuses this client for its password or its rights, which no wait changes."""
 
 
-# The first words of such answers: no password, a wrong password, a missing right, protected mode, and a password for a
-# server without passwords.
-REFUSALS = ("NOAUTH ", "WRONGPASS ", "NOPERM ", "DENIED ", "ERR AUTH ")
+# The first words of such answers: no password, a wrong password, a missing right, and a password for a server without
+# passwords.
+REFUSALS = ("NOAUTH ", "WRONGPASS ", "NOPERM ", "ERR AUTH ")
 
 
 class Connection:

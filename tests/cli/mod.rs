@@ -34,12 +34,12 @@ fn allclear(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
 
 /// Waits for a place among the tests whose programs start whole clusters.
 fn stage() -> Stage {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(machine_share::stage())
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(machine_share::stage())
 }
 
 /// Waits until no other test has a program that starts a whole cluster.
 fn whole_stage() -> Stage {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(machine_share::whole_stage())
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(machine_share::whole_stage())
 }
 
 fn program() -> &'static str {

@@ -19,8 +19,8 @@ async fn a_role_that_is_not_told_is_a_warning_until_it_is_told_again() {
     cluster.until(1, "without warnings", is_well).await;
     cluster.hooks.open("mute");
     let wanted = "the role of database on db-1 is not known, so database counts as a possible primary: the command ended with exit status: 3";
-    let warns = |status: &Status| status.warnings.iter().any(|warning| warning.text.contains(wanted));
-    cluster.until(1, "warned", warns).await;
+    let is_told = |status: &Status| status.warnings.iter().any(|warning| warning.text.contains(wanted));
+    cluster.until(1, "warned", is_told).await;
     let (code, line, _) = cluster.says(1, &["status", "--check"]);
     assert!(code == 1 && line.starts_with("WARNING") && line.contains(wanted), "{code}: {line}");
     cluster.hooks.shut("mute");

@@ -3,11 +3,14 @@
 //! A test waiting for exclusive use holds nothing needed by the running tests, so a sharing test never waits for a test
 //! which still waits for exclusive use.
 
+use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::sleep;
 
 struct Use {
     shares: usize,
@@ -28,6 +31,16 @@ static MACHINE: Machine = Machine::new();
 static STAGES: Semaphore = Semaphore::const_new(STAGES_AT_ONCE as usize);
 const STAGES_AT_ONCE: u32 = 2;
 
+/// So many sharing tests begin however busy the machine is.
+const LEAST: usize = 2;
+/// Runnable threads of each processor up to which a further test begins. Beyond it, a further test ends no sooner: the
+/// tests only make each other late, and replicas miss their deadlines.
+const RUNNABLE: usize = 4;
+/// The samples of the runnable threads, and the pause between two.
+const SAMPLES: (usize, Duration) = (20, Duration::from_millis(50));
+/// The tests that wait for a less busy machine begin one after the other.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// Releases the share on drop.
 pub(crate) struct Share(&'static Machine);
 
@@ -41,9 +54,26 @@ fn own_name() -> Option<String> {
     thread::current().name().map(str::to_owned)
 }
 
-/// Waits until no other test has exclusive use.
+/// Waits until no other test has exclusive use, and the machine is not too busy.
 pub(crate) async fn share() -> Share {
+    let turn = TURN.lock().await;
+    let most = RUNNABLE * thread::available_parallelism().map_or(1, NonZero::get);
+    while MACHINE.shares() >= LEAST && runnable().await > most {}
+    // A test with exclusive use, which may want a share too, must not wait for a test that waits for its end.
+    drop(turn);
     MACHINE.share().await
+}
+
+/// The average number of runnable threads of the machine; 0 where the system does not tell.
+async fn runnable() -> usize {
+    let mut sum = 0;
+    for _ in 0..SAMPLES.0 {
+        let told = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let now = told.lines().find_map(|line| line.strip_prefix("procs_running ")?.parse::<usize>().ok());
+        sum += now.unwrap_or_default();
+        sleep(SAMPLES.1).await;
+    }
+    sum / SAMPLES.0
 }
 
 /// A share for a test whose program starts a whole cluster.
@@ -70,6 +100,10 @@ impl Machine {
 
     fn used(&self) -> MutexGuard<'_, Use> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shares(&self) -> usize {
+        self.used().shares
     }
 
     async fn share(&'static self) -> Share {

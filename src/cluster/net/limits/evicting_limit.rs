@@ -1,5 +1,5 @@
 //! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections. A
-//! client that has proved who it is comes last, as long as it has few connections.
+//! client with a proof of identity and few connections comes last.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
