@@ -53,7 +53,7 @@ class Member:
             is_refusal = error.code in (401, 403) or REFUSAL.search(said)
             raise (Rejected if is_refusal else Unreachable)(f"{self.vm}: {said}") from error
         except (OSError, ValueError) as error:
-            raise (Rejected if is_refused_certificate(error) else Unreachable)(f"{self.vm}: {error}") from error
+            raise Unreachable(f"{self.vm}: {error}") from error
         if not isinstance(said, dict):
             raise Unreachable(f"{self.vm}: {said!r:.80} is no answer of etcd")
         return said
@@ -72,13 +72,6 @@ class Member:
         except Unreachable as error:
             return str(error)
         return ""
-
-
-def is_refused_certificate(error: Exception) -> bool:
-    """Whether the server does not accept the certificate of the hooks. A server with a certificate that the hooks do not
-    accept may be another server."""
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    return isinstance(cause, ssl.SSLError) and bool(re.search("ALERT.*(CERTIFICATE|UNKNOWN_CA)", str(cause)))
 
 
 def why(error: urllib.error.HTTPError) -> str:
@@ -119,23 +112,26 @@ class Cluster:
         """A member to ask about the whole cluster."""
         found = [vm for vm in self.status if vm not in without]
         if not found:
-            is_refused = bool(self.lost) and self.rejecting == set(self.lost)
             why = "; ".join(self.lost.values()) or "there is no other member"
-            raise (Rejected if is_refused else Unreachable)(why)
+            raise (Rejected if self.all_refuse(without) else Unreachable)(why)
         return self.members[found[0]]
 
-    def lack(self, why: str) -> Rejected | Blocked:
-        """The answer where too few members answer: blocked, unless all the others refuse the hooks."""
-        return Rejected(why) if self.lost and self.rejecting == set(self.lost) else Blocked(why)
+    def all_refuse(self, without: Collection[str]) -> bool:
+        """Whether the missing members, except these, all refuse the hooks: no wait changes that."""
+        lost = set(self.lost) - set(without)
+        return bool(lost) and lost <= self.rejecting
 
-    def listed(self) -> list[Answer]:
-        listed = self.any().post("cluster/member/list")["members"]
+    def lack(self, why: str, without: Collection[str]) -> Rejected | Blocked:
+        return Rejected(why) if self.all_refuse(without) else Blocked(why)
+
+    def listed(self, without: Collection[str] = ()) -> list[Answer]:
+        listed = self.any(without).post("cluster/member/list")["members"]
         return [one for one in listed if isinstance(one, dict)]
 
     def spared(self, without: Collection[str]) -> list[str]:
         """The healthy members with a quorum without the given members. Without a quorum blocked, or failed if the others
         refuse the hooks."""
-        voters = [one for one in self.listed() if not one.get("isLearner")]
+        voters = [one for one in self.listed(without) if not one.get("isLearner")]
         ids = {str(one["ID"]) for one in voters}
         spared = [vm for vm in self.status if vm not in without and self.id(vm) in ids]
         needed = len(voters) // 2 + 1
@@ -143,7 +139,8 @@ class Cluster:
             reasons = "".join(f"; {reason}" for reason in self.lost.values())
             raise self.lack(
                 f"{len(spared)} of {len(voters)} members are healthy and spared by the event, and {needed} are needed:"
-                f" their VMs must go one after the other{reasons}"
+                f" their VMs must go one after the other{reasons}",
+                without,
             )
         return spared
 

@@ -37,7 +37,7 @@ then acknowledges alone, as synchronous_standby_names shows. No guarantee that W
 ever archived: `failover` does not wait for a hanging archive, and reports that.
 
 check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. failover: as above. drain: a
-standby leaves the synchronous set, so that no commit waits. shutdown: stops a standby, never a primary. restore:
+standby leaves the synchronous set, so that no commit waits. shutdown: the same, and stops a standby. restore:
 follows the present primary; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then the member
 joins the synchronous set.    ready: whether that state holds.    role: for the workload's role.
 
@@ -60,7 +60,7 @@ from __future__ import annotations
 from allclear_hook import Blocked, Done, Failed, NotApplicable, Rejected, Told, serve, setting
 from postgresql_candidate import flush
 from postgresql_check import check
-from postgresql_members import Group, change_synchronous, synchronous
+from postgresql_members import Group, change_synchronous, set_synchronous, synchronous
 from postgresql_restore import behind, restore
 from postgresql_server import Here
 from postgresql_switch import confirm_failover, failover, undo_failover
@@ -79,8 +79,6 @@ def checkpoint(told: Told) -> Done:
 
 def drain(told: Told) -> Done | NotApplicable:
     group = Group()
-    if not group.primary() and not setting("SYNCHRONOUS", ""):
-        return NotApplicable("no member is primary, and commits wait for no standby")
     return leave(told, group, group.the_primary())
 
 
@@ -92,9 +90,12 @@ def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
     if not setting("SYNCHRONOUS", ""):
         raise Failed(f"commits on {primary} wait for {told.vm}: give SYNCHRONOUS in the hook's env table")
     left = now - told.affected
-    if left and not any(group.seen.get(vm, {}).get("streams") for vm in left):
+    streaming = [vm for vm in left if group.seen.get(vm, {}).get("streams")]
+    if len(streaming) < min(int(setting("SYNCHRONOUS").split()[1]), len(left)):
         raise Blocked(f"{' and '.join(sorted(left))} would have to stream: without {told.vm} no commit would be done")
     if not change_synchronous(group.servers[primary], left):
+        # With the new set, the next attempt would find nothing to do, while commits wait.
+        set_synchronous(group.servers[primary], now)
         raise Blocked(f"commits on {primary} still wait for {told.vm}, or for standbys that do not answer")
     return Done()
 
@@ -110,9 +111,14 @@ def shutdown(told: Told) -> Done:
     if here.is_stopping():
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
-    # Also after a drain that was skipped, or that a policy left out.
-    if setting("SYNCHRONOUS", "") and (primary := (everybody := Group()).primary()):
-        leave(told, everybody, primary)
+    if setting("SYNCHRONOUS", ""):
+        # An operator may have skipped the drain, and a policy may leave it out.
+        everybody = Group()
+        try:
+            leave(told, everybody, everybody.the_primary())
+        except Blocked as error:
+            # `on_failure` of the hook decides, instead of one attempt after the other.
+            raise Failed(error.reason) from error
     here.stop()
     return Done()
 

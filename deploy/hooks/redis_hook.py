@@ -182,10 +182,12 @@ def ready(told: Told) -> Done:
     try:
         primary = cluster.primary(seen)
     except Rejected as error:
-        # Sentinel refuses the hooks, not the clients: "not ready" would make an event of this VM a repair.
-        if not (seen[own].is_primary or seen[own].is_linked):
-            raise Blocked(f"{own} does not stream; {error}") from error
-        return Done(str(error))
+        # Sentinel refuses the hooks only. As "not ready" this member could be taken down without a failover.
+        primaries = [member for member, view in seen.items() if view.is_primary]
+        streams = seen[own].is_linked and any(member.is_at(seen[own].follows) for member in primaries)
+        if primaries == [own] or (own not in primaries and streams):
+            return Done(str(error))
+        raise Blocked(str(error)) from error
     if primary is None:
         raise Blocked(cluster.no_primary())
     if primary is not own and not (seen[own].is_linked and own.entry(seen[primary])):

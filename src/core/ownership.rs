@@ -6,7 +6,7 @@ use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName, WorkloadName};
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
-use crate::model::workload::{Member, Origin, Workload};
+use crate::model::workload::{Member, Origin, Phase, Workload};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
@@ -81,6 +81,9 @@ pub enum OwnershipError {
     Needed { name: WorkloadName, event: EventId },
     /// The configuration defines groups, and not this one: the member would have a budget of its own.
     UndefinedGroup { group: GroupName, defined: Vec<GroupName> },
+    /// The configured workload of this name has a hook that an open event needs, and the registration has none of the
+    /// phase.
+    Lacks { name: WorkloadName, phase: Phase, event: EventId },
     /// The configured workload of this name is a member of a group. The registration would take the workload out of the
     /// group.
     LeavesGroup { name: WorkloadName, group: GroupName },
@@ -143,10 +146,16 @@ impl fmt::Display for OwnershipError {
                 }
                 Ok(())
             }
+            Self::Lacks { name, phase, event } => write!(
+                f,
+                "event {event} is open, and the configured workload {name} has a {phase} hook that the event may need: \
+                 register a {phase} hook too, or connect again when the event is over"
+            ),
             Self::LeavesGroup { name, group } => write!(
                 f,
                 "group: the configured workload {name} is a member of group {group}, and this registration would take \
-                 it out of the group: register in group {group}, or use another name"
+                 it out of the group: register in group {group}, or use another name; an earlier registration ends \
+                 with `allclear workload remove`"
             ),
         }
     }
@@ -174,8 +183,30 @@ impl State {
     /// Whether the workload's user may register the workload on this VM.
     pub fn may_register(&self, vm: &VmName, workload: &Workload, grants: &Grants) -> Result<(), OwnershipError> {
         workload.owner().map_or(Ok(()), |uid| grants.check(workload, uid))?;
-        grants.check_group(workload)?;
+        let known = self.replicas.get(vm).and_then(|replica| replica.sessions.get(&workload.name));
+        // During an event a registration cannot change its group, whatever the configuration says by now.
+        let must_stay = self.prepares(vm).is_some() && known.is_some_and(|known| known.group == workload.group);
+        if !must_stay {
+            grants.check_group(workload)?;
+        }
+        if known.is_none() {
+            self.may_take_configured(vm, workload)?;
+        }
         self.may_replace(vm, workload)
+    }
+
+    /// Whether the first registration under the name of a configured workload leaves the open event all phases.
+    fn may_take_configured(&self, vm: &VmName, workload: &Workload) -> Result<(), OwnershipError> {
+        let configured = self.replicas.get(vm).and_then(|replica| replica.workload(&workload.name));
+        let Some((configured, event)) = configured.zip(self.prepares(vm)) else { return Ok(()) };
+        let prepares = |phase: Phase| !matches!(phase, Phase::Check | Phase::Restore | Phase::Ready);
+        let mut phases = configured.hooks.iter().map(|hook| hook.phase).filter(|phase| prepares(*phase));
+        match phases.find(|phase| workload.hooks.iter().all(|hook| hook.phase != *phase)) {
+            Some(phase) => {
+                Err(OwnershipError::Lacks { name: workload.name.clone(), phase, event: event.announcement.id.clone() })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether an operator may remove the member's registration from the replica on `own`, also during an event.
@@ -192,11 +223,14 @@ impl State {
     }
 
     /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or
-    /// groups.
+    /// groups, or gave a workload of the same name another group. An event keeps the hooks that it began with.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
-        let is_refused =
-            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err());
+        let may_move = self.prepares(vm).is_none();
+        let is_refused = |workload: &&Workload| {
+            workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
+                || (may_move && grants.check_group(workload).is_err())
+        };
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 

@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::sleep;
@@ -37,7 +37,9 @@ const LEAST: usize = 2;
 /// tests only make each other late, and replicas miss their deadlines.
 const RUNNABLE: usize = 4;
 /// The samples of the runnable threads, and the pause between two.
-const SAMPLES: (usize, Duration) = (20, Duration::from_millis(50));
+const SAMPLES: (usize, Duration) = (10, Duration::from_millis(50));
+/// The longest wait for a less busy machine: another program may keep it busy all day.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// The tests that wait for a less busy machine begin one after the other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -58,7 +60,8 @@ fn own_name() -> Option<String> {
 pub(crate) async fn share() -> Share {
     let turn = TURN.lock().await;
     let most = RUNNABLE * thread::available_parallelism().map_or(1, NonZero::get);
-    while MACHINE.shares() >= LEAST && runnable().await > most {}
+    let began = Instant::now();
+    while MACHINE.shares() >= LEAST && runnable().await > most && began.elapsed() < PATIENCE {}
     // A test with exclusive use, which may want a share too, must not wait for a test that waits for its end.
     drop(turn);
     MACHINE.share().await

@@ -23,9 +23,13 @@ impl Event {
 
     /// An operator approved the event, and no operator has held the event since.
     pub fn is_approved_by_operator(&self) -> bool {
-        // The approval counts for the revision that the operator saw. A later decision needs a new approval.
-        let is_of_this = |wish: &OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decided_at_revision);
-        last(&self.operator_records, OperatorRecord::holds_or_approves).is_some_and(is_of_this)
+        self.approval_among(&self.operator_records).is_some()
+    }
+
+    /// The approval counts for the revision that the operator saw. A later decision needs a new approval.
+    fn approval_among<'a>(&self, records: &'a [OperatorRecord]) -> Option<&'a OperatorRecord> {
+        let is_of_this = |wish: &&OperatorRecord| matches!(wish.what, OperatorAction::Approve { revision, .. } if revision >= self.decided_at_revision);
+        last(records, OperatorRecord::holds_or_approves).filter(is_of_this)
     }
 
     /// An operator approved the event regardless of other members out of service, and no operator has held the event
@@ -40,20 +44,23 @@ impl Event {
     /// counts for the event that the operator saw: an event that came back, or that takes further VMs, needs a new
     /// request.
     pub fn asked_to_prepare_from(&self) -> Option<Timestamp> {
-        match last(&self.operator_records, OperatorRecord::holds_or_prepares)?.what {
-            OperatorAction::Prepare { from, revision } if revision >= self.decided_at_revision => Some(from),
+        self.preparation_among(&self.operator_records).map(|(_, from)| from)
+    }
+
+    fn preparation_among<'a>(&self, records: &'a [OperatorRecord]) -> Option<(&'a OperatorRecord, Timestamp)> {
+        let record = last(records, OperatorRecord::holds_or_prepares)?;
+        match record.what {
+            OperatorAction::Prepare { from, revision } if revision >= self.decided_at_revision => Some((record, from)),
             _ => None,
         }
     }
 
-    /// The requests of operators that are in force, and that a hold takes back.
-    pub fn revocable_requests(&self) -> impl Iterator<Item = &OperatorRecord> {
-        let of = |is_in_force: bool, such: fn(&OperatorRecord) -> bool| {
-            last(&self.operator_records, such).filter(|_| is_in_force)
-        };
-        let approval = of(self.is_approved_by_operator(), OperatorRecord::holds_or_approves);
-        let preparation = of(self.asked_to_prepare_from().is_some(), OperatorRecord::holds_or_prepares);
-        approval.into_iter().chain(preparation)
+    /// The requests of operators that the last hold has taken back.
+    pub fn taken_back(&self) -> impl Iterator<Item = &OperatorRecord> {
+        let is_hold = |record: &OperatorRecord| matches!(record.what, OperatorAction::Hold { .. });
+        let before = self.operator_records.iter().rposition(is_hold).unwrap_or_default();
+        let before = self.operator_records.get(..before).unwrap_or_default();
+        self.approval_among(before).into_iter().chain(self.preparation_among(before).map(|(record, _)| record))
     }
 
     /// The last attempt of this hook before an operator's last retry of the hook, and the number of the request.

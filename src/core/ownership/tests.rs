@@ -1,8 +1,45 @@
-//! A session that takes the name of a configured workload takes no member out of a group.
+//! A session that takes the name of a configured workload takes no member out of a group, and no hook from an event.
 
 use super::*;
-use crate::model::workload::OnAbsent;
+use crate::model::document::{Announcement, EventType, NotBefore, Source, Status};
+use crate::model::state::Replica;
+use crate::model::time::Timestamp;
+use crate::model::workload::{Hook, OnAbsent};
 use alloc::string::String;
+use alloc::vec;
+
+fn vm() -> VmName {
+    VmName::new("db-0")
+}
+
+/// A replica with a configured workload, and with a session workload; during an event of its VM, or not.
+fn with(configured: Option<Workload>, session: Option<Workload>, is_open: bool) -> State {
+    let mut state = State::default();
+    let sessions = session.into_iter().map(|workload| (workload.name.clone(), workload)).collect();
+    let workloads = configured.into_iter().map(|it| Workload { origin: Origin::Configured, ..it }).collect();
+    state.replicas.insert(vm(), Replica { workloads, sessions, ..Replica::default() }.into());
+    if is_open {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: vec![vm()],
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        state.open.insert(EventId::new("e"), Event::first_seen_as(announcement, vm(), Timestamp(0)).into());
+    }
+    state
+}
+
+/// `pg` is configured in the group `orders`.
+fn grants() -> Grants {
+    let groups_of = [(WorkloadName("pg".into()), GroupName("orders".into()))].into();
+    Grants { trusted: vec![0], groups_of, ..Grants::default() }
+}
 
 fn dialled(name: &str, group: Option<&str>) -> Workload {
     Workload {
@@ -17,15 +54,37 @@ fn dialled(name: &str, group: Option<&str>) -> Workload {
 
 #[test]
 fn who_replaces_a_configured_member_stays_in_its_group() {
-    let orders = GroupName(String::from("orders"));
-    let pg = WorkloadName("pg".into());
-    let groups_of = [(pg.clone(), orders.clone())].into();
-    let grants = Grants { trusted: [0].into(), groups_of, ..Grants::default() };
-    let registers =
-        |name: &str, group| State::default().may_register(&VmName::new("db-0"), &dialled(name, group), &grants);
+    let registers = |name: &str, group| with(None, None, false).may_register(&vm(), &dialled(name, group), &grants());
     assert_eq!(registers("pg", Some("orders")), Ok(()));
-    let leaves = Err(OwnershipError::LeavesGroup { name: pg, group: orders });
+    let (name, group) = (WorkloadName("pg".into()), GroupName("orders".into()));
+    let leaves = Err(OwnershipError::LeavesGroup { name, group });
     assert_eq!(registers("pg", Some("other")), leaves);
     assert_eq!(registers("pg", None), leaves);
     assert_eq!(registers("cache", None), Ok(()));
+}
+
+#[test]
+fn an_earlier_registration_in_another_group_ends_when_no_event_needs_it() {
+    let ends = |group, is_open| {
+        !with(None, Some(dialled("pg", group)), is_open).no_longer_granted(&vm(), &grants()).is_empty()
+    };
+    assert!(ends(None, false) && !ends(Some("orders"), false));
+    assert!(!ends(None, true), "the event keeps its hooks");
+    let during = with(None, Some(dialled("pg", None)), true);
+    assert_eq!(during.may_register(&vm(), &dialled("pg", None), &grants()), Ok(()), "and its workload may connect");
+}
+
+#[test]
+fn who_connects_first_during_an_event_brings_the_phases_of_the_configured_workload() {
+    let hooks = |phases: &[Phase]| phases.iter().copied().map(Hook::of).collect();
+    let of = |phases: &[Phase]| Workload { hooks: hooks(phases), ..dialled("pg", Some("orders")) };
+    let configured = of(&[Phase::Failover, Phase::Drain, Phase::Restore]);
+    let registers = |phases: &[Phase], is_open| {
+        with(Some(configured.clone()), None, is_open).may_register(&vm(), &of(phases), &grants())
+    };
+    assert_eq!(registers(&[], false), Ok(()));
+    let lacks = |phase| Err(OwnershipError::Lacks { name: WorkloadName("pg".into()), phase, event: EventId::new("e") });
+    assert_eq!(registers(&[], true), lacks(Phase::Failover));
+    assert_eq!(registers(&[Phase::Failover], true), lacks(Phase::Drain));
+    assert_eq!(registers(&[Phase::Drain, Phase::Failover], true), Ok(()));
 }

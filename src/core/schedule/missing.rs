@@ -12,7 +12,8 @@ use crate::schedule::step_state::{self, StepState};
 use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty for an event with the approval of an
-/// operator, who saw the skipped hooks; an isolated replica approves without hooks, and nobody saw that.
+/// operator, who saw the skipped hooks. Without the hooks of VMs that an isolated replica could not reach when it
+/// approved: nobody could run these hooks.
 ///
 /// A failover is not missing if another member is the primary, whoever moved the primary.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
@@ -22,7 +23,12 @@ pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     }
     let steps = required::required_steps(state, event);
     let open = steps.iter().filter(|step| !step_state::is_satisfied(event, step, state.now));
-    let missing = open.filter(|step| step.id.phase != Phase::Failover || !has_moved(state, event, &step.member));
+    let is_reached = |step: &&Step<'_>| {
+        event.isolated_approvals.iter().all(|approval| !approval.out_of_reach.contains(&step.member.vm))
+    };
+    let missing = open
+        .filter(is_reached)
+        .filter(|step| step.id.phase != Phase::Failover || !has_moved(state, event, &step.member));
     missing.map(|step| (step.member.clone(), step.id)).collect()
 }
 

@@ -48,6 +48,8 @@ pub(super) fn install(vm: &Path) -> anyhow::Result<()> {
 /// user than the user of this process.
 pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> anyhow::Result<String> {
     let (_, text) = TABLES.iter().find(|(known, _)| *known == name).with_context(|| format!("there is no {name}"))?;
+    let is_synchronous = settings.iter().any(|(name, _)| *name == "SYNCHRONOUS");
+    let text = if is_synchronous { with_all_hooks(text) } else { (*text).to_owned() };
     let mut tables: Table = text.parse().with_context(|| name.to_owned())?;
     let here = HookHost { hooks: format!("{}/", vm.join("hooks").display()), settings, user: user.map(str::to_owned) };
     for workload in each(&mut tables, "workload") {
@@ -64,6 +66,18 @@ pub fn tables(vm: &Path, user: Option<&str>, name: &str, settings: Settings) -> 
         }
     }
     Ok(format!("\n{tables}"))
+}
+
+/// The tables with the hooks that are comments: each from the line `#[[workload.hook]]` to the next empty line.
+fn with_all_hooks(text: &str) -> String {
+    let mut is_hook = false;
+    let mut told = String::new();
+    for line in text.lines() {
+        is_hook = line == "#[[workload.hook]]" || (is_hook && !line.is_empty());
+        told += line.strip_prefix('#').filter(|_| is_hook).unwrap_or(line);
+        told.push('\n');
+    }
+    told
 }
 
 /// The values that differ between VMs.

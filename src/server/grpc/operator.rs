@@ -209,9 +209,6 @@ impl operator_server::Operator for OperatorService {
     async fn hold(&self, request: Request<shown::HoldRequest>) -> Answer<shown::HoldResponse> {
         let (asking, request) = self.asked(request);
         let (event, until) = (asking.event(&request.event)?, asking.end(request.until).await?);
-        asking.wait_for_quorum().await?;
-        asking.catch_up().await?;
-        let takes_back = asking.revocable_requests(&event);
         asking
             .ask(
                 OperatorRequest::Hold { event: event.clone(), until, no_hooks: request.no_hooks },
@@ -220,7 +217,7 @@ impl operator_server::Operator for OperatorService {
             .await?;
         asking.wait_for_everybody().await;
         let hold = asking.shown(&event)?.hold;
-        Ok(Response::new(shown::HoldResponse { hold, takes_back }))
+        Ok(Response::new(shown::HoldResponse { hold, takes_back: asking.taken_back(&event) }))
     }
 
     async fn release(&self, request: Request<shown::ReleaseRequest>) -> Answer<shown::ReleaseResponse> {

@@ -101,10 +101,10 @@ impl OperatorCall<'_> {
         Ok((name, self.shown(&event)?))
     }
 
-    /// The requests about the event that a hold takes back, in words.
-    pub(super) fn revocable_requests(&self, event: &EventId) -> Vec<String> {
+    /// The requests about the event that its last hold has taken back, in words.
+    pub(super) fn taken_back(&self, event: &EventId) -> Vec<String> {
         let state = self.cluster.state();
-        let of_event = state.open_event(event).into_iter().flat_map(Event::revocable_requests);
+        let of_event = state.open_event(event).into_iter().flat_map(Event::taken_back);
         let in_words = of_event.map(|record| match record.what {
             OperatorAction::Approve { .. } => format!("the approval by {}", record.who),
             _ => format!("the early preparation that {} asked for", record.who),

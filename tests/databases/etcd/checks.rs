@@ -51,7 +51,7 @@ async fn whatever_the_hooks_would_stumble_over_is_found_by_the_check_before_it()
     }
     let ended = Hook::run::<Etcd>(trio, 0, "drain", &[("STOP", "true")]);
     assert!(ended.status == FAILED && ended.said.contains("db-0 still serves after STOP"), "{ended:?}");
-    // No wait gives the hooks a user, so an event waits for a person; and the member serves all the same.
+    // With access control, an event waits for a person: no wait helps. The member serves all the same.
     let mut server = Connection::open(&trio.vms[0].addresses[0], Duration::from_secs(20)).unwrap();
     for (path, body) in [
         ("auth/user/add", json!({ "name": "root", "password": "open" })),

@@ -1,5 +1,5 @@
 //! A limit that always admits. When full, the limit evicts the oldest connection of the client with most connections. A
-//! client with a proof of identity and few connections comes last.
+//! client with a proof of identity and few connections loses one only if no other client has a connection.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};

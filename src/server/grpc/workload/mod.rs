@@ -167,9 +167,9 @@ impl WorkloadRpc {
     }
 
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
-        use ownership::OwnershipError::{LeavesGroup, Needed, UndefinedGroup};
+        use ownership::OwnershipError::{Lacks, LeavesGroup, Needed, UndefinedGroup};
         match why {
-            Needed { .. } => return Status::failed_precondition(why.to_string()),
+            Needed { .. } | Lacks { .. } => return Status::failed_precondition(why.to_string()),
             UndefinedGroup { .. } | LeavesGroup { .. } => return Status::invalid_argument(why.to_string()),
             _ => {}
         }
