@@ -111,9 +111,9 @@ def shutdown(told: Told) -> Done:
     if here.is_stopping():
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
-    if setting("SYNCHRONOUS", ""):
+    everybody = Group()
+    if setting("SYNCHRONOUS", "") or everybody.primary():
         # An operator may have skipped the drain, and a policy may leave it out.
-        everybody = Group()
         try:
             leave(told, everybody, everybody.the_primary())
         except Blocked as error:

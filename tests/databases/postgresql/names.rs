@@ -58,7 +58,7 @@ async fn a_synchronous_set_that_the_hooks_do_not_know_of_is_told() {
     let stage = Stage::<Postgresql>::bare().await;
     for spelling in SPELLINGS {
         set(&stage.trio, spelling);
-        for (place, phase) in [(1, "drain"), (0, "failover"), (0, "check")] {
+        for (place, phase) in [(1, "shutdown"), (0, "failover"), (0, "check")] {
             let ended = Hook::run::<Postgresql>(&stage.trio, place, phase, &[]);
             assert_eq!(ended.status, FAILED, "{spelling}: {phase}: {ended:?}");
             assert!(ended.said.contains("SYNCHRONOUS"), "{spelling}: {phase}: {ended:?}");
