@@ -12,7 +12,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
@@ -88,10 +88,14 @@ async fn a_redirect_is_a_reply_like_any_other() {
 async fn a_silent_server_and_a_closed_port_are_told_apart_without_the_address() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = parse_external(&format!("http://{}/secret", listener.local_addr().unwrap())).unwrap();
-    let post_within = |patience| post(&url, &DEFAULT, patience, BodyLimit::Start(1024));
-    let Err(ExchangeError::Lost(silent)) = post_within(Duration::from_millis(50)).await else { panic!("it answered") };
-    drop(listener);
-    let Err(ExchangeError::NotSent(closed)) = post_within(PATIENCE).await else { panic!("it was sent") };
+    let silent = post(&url, &DEFAULT, Duration::from_millis(50), BodyLimit::Start(1024)).await;
+    let Err(ExchangeError::Lost(silent)) = silent else { panic!("it answered") };
+    // A bound socket that does not listen keeps its port from other tests.
+    let bound = TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = parse_external(&format!("http://{}/secret", bound.local_addr().unwrap())).unwrap();
+    let closed = post(&url, &DEFAULT, PATIENCE, BodyLimit::Start(1024)).await;
+    let Err(ExchangeError::NotSent(closed)) = closed else { panic!("it was sent") };
     assert!(silent.contains("in time") && closed.contains("refused"), "{silent}; {closed}");
     assert!(!silent.contains("secret") && !closed.contains("secret"), "{silent}; {closed}");
 }
