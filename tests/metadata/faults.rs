@@ -1,6 +1,6 @@
 //! Network faults during a poll. No fault means "no events", no fault is a crash, and the next poll works.
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 
 use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, MAX_BODY, NoInformation, Timeouts};
@@ -150,9 +150,10 @@ async fn unusual_but_whole_answers_are_read() {
 
 #[tokio::test]
 async fn a_refused_connection_is_told_apart_and_nothing_was_sent() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    // A bound socket that does not listen keeps its port from other tests.
+    let bound = TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", bound.local_addr().unwrap());
     let endpoint = endpoint_at(&url, "2020-07-01", PATIENT);
     assert_eq!(endpoint.poll().await, Err(NoInformation::Refused));
     assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::NotSent(NoInformation::Refused));

@@ -54,9 +54,10 @@ async fn the_facts_are_posted_and_the_headers_tell_requests_apart() {
 
 #[tokio::test]
 async fn what_never_reached_the_server_is_blocked() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    drop(listener);
+    // A bound socket that does not listen keeps its port from other tests.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}/", bound.local_addr().unwrap());
     let ended = outcome(&url).await;
     assert!(matches!(&ended, HookOutcome::Blocked(reason) if reason.starts_with("nothing was sent")), "{ended}");
 }
