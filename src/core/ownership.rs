@@ -223,14 +223,11 @@ impl State {
     }
 
     /// Session workloads of this VM that connected before the configuration withdrew the permission for their names or
-    /// groups, or gave a workload of the same name another group. An event keeps the hooks that it began with.
+    /// groups.
     pub fn no_longer_granted(&self, vm: &VmName, grants: &Grants) -> Vec<WorkloadName> {
         let dialled = self.replicas.get(vm).into_iter().flat_map(|replica| replica.sessions.values());
-        let may_move = self.prepares(vm).is_none();
-        let is_refused = |workload: &&Workload| {
-            workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err())
-                || (may_move && grants.check_group(workload).is_err())
-        };
+        let is_refused =
+            |workload: &&Workload| workload.owner().is_some_and(|uid| grants.check(workload, uid).is_err());
         dialled.filter(is_refused).map(|workload| workload.name.clone()).collect()
     }
 
