@@ -11,11 +11,9 @@ use crate::schedule::step::Step;
 use crate::schedule::step_state::{self, StepState};
 use alloc::vec::Vec;
 
-/// The required hooks without a good outcome, while the event is under way. Empty for an event with the approval of an
-/// operator, who saw the skipped hooks. Without the hooks of VMs that an isolated replica could not reach when it
-/// approved: nobody could run these hooks.
-///
-/// A failover is not missing if another member is the primary, whoever moved the primary.
+/// The required hooks without a good outcome, while the event is under way. Empty after the approval of an operator: the
+/// operator saw the skipped hooks. The hooks of a VM that was unreachable at an isolated approval are not missing, because
+/// no replica could run these hooks. A failover is not missing if another member is the primary.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval_of_operator();
     if event.stage() != Stage::Started || event.is_drill() || is_chosen {
@@ -53,4 +51,57 @@ fn has_moved(state: &State, event: &Event, member: &Member) -> bool {
     state
         .workloads()
         .any(|(vm, other)| is_of_group(other) && !event.affects(vm) && state.role(&other.on(vm)) == Role::Primary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::document::tests::announced;
+    use crate::model::document::{Announcement, Status};
+    use crate::model::id::{GroupName, VmName, WorkloadName};
+    use crate::model::isolated_approval::{IsolatedApproval, RequestedBy};
+    use crate::model::state::Replica;
+    use crate::model::time::Timestamp;
+    use crate::model::workload::{Hook, OnAbsent, Origin};
+    use alloc::vec;
+
+    #[test]
+    fn an_isolated_replica_misses_the_hooks_of_reachable_vms_alone() {
+        let vm = VmName::new("db-1");
+        let pg = Workload {
+            name: WorkloadName("pg".into()),
+            group: None::<GroupName>,
+            after: Vec::new(),
+            hooks: vec![Hook::of(Phase::Drain)],
+            origin: Origin::Configured,
+            on_absent: OnAbsent::Hold,
+        };
+        let mut state = State::default();
+        state.replicas.insert(vm.clone(), Replica { workloads: vec![pg], ..Replica::default() }.into());
+        let missing = |out_of_reach: &[&str], requested_by: Option<RequestedBy>| {
+            let announcement = Announcement { resources: vec![vm.clone()], ..announced("e", Status::Scheduled) };
+            let mut event = Event::first_seen_as(announcement, vm.clone(), Timestamp(0));
+            event.treatment = Some(crate::policy::treatment_of(
+                &crate::policy::Policy::default(),
+                &event.announcement,
+                core::slice::from_ref(&vm),
+                Timestamp(0),
+            ));
+            event.entered.push((Stage::Started, Timestamp(1)));
+            event.isolated_approvals = vec![IsolatedApproval {
+                approver: VmName::new("db-0"),
+                at: Timestamp(1),
+                alone_since: Timestamp(0),
+                out_of_reach: out_of_reach.iter().map(|vm| VmName::new(vm)).collect(),
+                requested_by,
+                outcome: None,
+                recorded: None,
+            }];
+            missing_hooks(&state, &event).len()
+        };
+        assert_eq!(missing(&["db-2"], None), 1);
+        assert_eq!(missing(&["db-1"], None), 0, "no replica could run the hook");
+        let asked = RequestedBy { who: "ada".into(), reason: "seen".into() };
+        assert_eq!(missing(&["db-2"], Some(asked)), 0, "the operator saw what is skipped");
+    }
 }
