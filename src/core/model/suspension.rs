@@ -14,6 +14,14 @@ pub(crate) fn last(wishes: &[OperatorRecord], such: impl Fn(&OperatorRecord) -> 
     wishes.iter().rev().find(|wish| such(wish))
 }
 
+impl State {
+    /// The events that are approved, or about to be approved: a hold or a pause has no effect on them any more.
+    pub fn too_late_to_hold(&self) -> impl Iterator<Item = &Event> {
+        let is_decided = |event: &&Event| event.stage() >= Stage::Claimed || event.has_isolated_approval();
+        self.open_events().filter(is_decided).filter(|event| !event.stage().is_over())
+    }
+}
+
 impl Event {
     /// The hold in force. Every hold ends with the event.
     pub fn hold(&self, now: Timestamp) -> Option<Suspension> {

@@ -5,6 +5,7 @@ mod any_authority;
 pub mod client;
 mod contact;
 mod drill;
+mod hook_selection;
 mod imds_report;
 mod leader_query;
 mod leader_time;

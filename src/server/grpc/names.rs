@@ -1,9 +1,14 @@
-//! The names in operators' calls: of replicas, and of the person who asks.
+//! The names in operators' calls, of replicas, members and the person who asks; and times.
 
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::client::ASKED_BY;
+use crate::replica::clock::from_rfc3339;
+use allclear_core::model::command::bounded;
+use allclear_core::model::id::{VmName, WorkloadName};
+use allclear_core::model::time::Timestamp;
+use allclear_core::model::workload::Member;
 
 /// The maximal length of a VM's name.
 const MAX_NAME_BYTES: usize = 255;
@@ -22,4 +27,17 @@ pub(super) fn given_name(metadata: &MetadataMap) -> Option<String> {
 pub(super) fn name(given: String) -> Result<String, Status> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
     if is_name { Ok(given) } else { Err(Status::invalid_argument(format!("{given:?} is not the name of a replica"))) }
+}
+
+/// Reads the time in this field.
+pub(super) fn time(field: &str, given: &str) -> Result<Timestamp, Status> {
+    from_rfc3339(given).ok_or_else(|| Status::invalid_argument(format!("{field}: {given:?} is not a time in RFC 3339")))
+}
+
+/// Reads VM/NAME.
+pub(super) fn member(given: &str) -> Result<Member, Status> {
+    let (vm, workload) = given.split_once('/').ok_or_else(|| {
+        Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
+    })?;
+    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
 }

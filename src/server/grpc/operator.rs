@@ -9,24 +9,20 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use super::names::{given_name, name};
+use super::names::{given_name, member, name, time};
 use super::operator_actions::{OperatorCall, reason};
 use super::refusal::{not_selected, refused};
 use super::uid_policy::caller;
 use super::workload::removal;
 use crate::replica::SharedParts;
-use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::hook_executor::HookExecutor;
 use crate::replica::input_source::InputSource;
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::{PageStart, View};
 use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
-use allclear_core::model::event::Event;
-use allclear_core::model::id::{VmName, WorkloadName};
-use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::id::VmName;
 use allclear_core::model::operator::OperatorRequest;
-use allclear_core::model::workload::Member;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
@@ -72,14 +68,6 @@ impl OperatorService {
     }
 }
 
-/// Reads VM/NAME.
-fn member(given: &str) -> Result<Member, Status> {
-    let (vm, workload) = given.split_once('/').ok_or_else(|| {
-        Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
-    })?;
-    Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
-}
-
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
@@ -96,10 +84,7 @@ impl operator_server::Operator for OperatorService {
         let place = PageStart::read(&request.after).ok_or_else(|| {
             Status::invalid_argument("after: the start of the page is unknown; give `next` of the page before")
         })?;
-        let since = request.since.as_deref().map(|since| {
-            from_rfc3339(since)
-                .ok_or_else(|| Status::invalid_argument(format!("since: {since:?} is not a time in RFC 3339")))
-        });
+        let since = request.since.as_deref().map(|since| time("since", since));
         Ok(Response::new(self.view.page(&place, since.transpose()?)))
     }
 
@@ -233,11 +218,7 @@ impl operator_server::Operator for OperatorService {
         asking.ask(OperatorRequest::Pause { until }, reason(&request.reason)?).await?;
         asking.wait_for_everybody().await;
         let state = self.cluster.state();
-        let is_late = |event: &&Event| {
-            let is_decided = event.stage() >= Stage::Claimed || event.has_isolated_approval();
-            is_decided && !event.stage().is_over()
-        };
-        let late = state.open_events().filter(is_late).map(|event| event.announcement.id.to_string());
+        let late = state.too_late_to_hold().map(|event| event.announcement.id.to_string());
         Ok(Response::new(shown::PauseResponse { pause: self.view.status().paused, too_late_for: late.collect() }))
     }
 

@@ -1,12 +1,13 @@
 //! An operator's requests about events: checked, proposed as one entry with the operator and the reason, and answered
 //! in words.
 
-use allclear_core::schedule::{failure, required};
+use allclear_core::schedule::failure;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use tonic::Status;
 
+use super::hook_selection::hook_named;
 use super::refusal::{not_selected, refusal, refused, unknown};
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
@@ -23,7 +24,6 @@ use allclear_core::model::operator::{OperatorAction, OperatorRequest};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
-use allclear_core::schedule::step::Step;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::end::When;
 
@@ -240,59 +240,9 @@ pub(super) fn reason(given: &str) -> Result<String, Status> {
     if fits { Ok(given.into()) } else { Err(Status::invalid_argument(message())) }
 }
 
-/// Finds the one hook of this name that the event still requires.
-fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
-    let steps = required::required_steps(state, event).into_iter();
-    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
-    let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
-    let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);
-    let is_it = |(name, step): &(String, Step<'_>)| is_called(name, given) || is_called(&number(step), given);
-    let is_exactly =
-        |(name, step): &(String, Step<'_>)| [name.clone(), number(step)].iter().any(|it| is_name(it, given));
-    let has_exact = named.iter().any(is_exactly);
-    named.retain(|it| if has_exact { is_exactly(it) } else { is_it(it) });
-    let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
-    match named.len() {
-        1 => Ok(named.remove(0)),
-        0 => {
-            let message = format!(
-                "event {} needs no hook {given:?}; the hooks of this event are: {}",
-                event.announcement.id,
-                list(all)
-            );
-            Err(Status::failed_precondition(message))
-        }
-        _ => {
-            let choices = list(named.into_iter().map(|(name, _)| name).collect());
-            Err(Status::failed_precondition(format!("{given:?} matches more than one hook; name one of: {choices}")))
-        }
-    }
-}
-
-/// Compares names; the VM may be left out.
-fn is_name(name: &str, given: &str) -> bool {
-    let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
-    name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
-}
-
-/// Compares names; the hook's own name or its number after the phase may be left out as well.
-fn is_called(name: &str, given: &str) -> bool {
-    is_name(name, given) || name.rsplit_once('#').is_some_and(|(name, _)| is_name(name, given))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hook_may_be_called_without_its_vm_and_without_its_number() {
-        for given in ["db-0/postgres/drain#2", "DB-0/postgres/drain", "postgres/drain#2", "postgres/drain"] {
-            assert!(is_called("db-0/postgres/drain#2", given), "{given}");
-        }
-        for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {
-            assert!(!is_called("db-0/postgres/drain#2", given), "{given}");
-        }
-    }
 
     #[test]
     fn a_reason_is_a_line_of_bounded_length() {

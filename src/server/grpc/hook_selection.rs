@@ -1,0 +1,63 @@
+//! The hook of an event that an operator names.
+
+use tonic::Status;
+
+use allclear_core::model::event::Event;
+use allclear_core::model::state::State;
+use allclear_core::schedule::required;
+use allclear_core::schedule::step::Step;
+
+/// Finds the one hook of this name that the event still requires.
+pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
+    let steps = required::required_steps(state, event).into_iter();
+    let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
+    let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+    let number = |step: &Step<'_>| state.hook_number(&step.member, step.id);
+    let is_it = |(name, step): &(String, Step<'_>)| is_called(name, given) || is_called(&number(step), given);
+    let is_exactly =
+        |(name, step): &(String, Step<'_>)| [name.clone(), number(step)].iter().any(|it| is_name(it, given));
+    let has_exact = named.iter().any(is_exactly);
+    named.retain(|it| if has_exact { is_exactly(it) } else { is_it(it) });
+    let list = |names: Vec<String>| if names.is_empty() { "none".into() } else { names.join(", ") };
+    match named.len() {
+        1 => Ok(named.remove(0)),
+        0 => {
+            let message = format!(
+                "event {} needs no hook {given:?}; the hooks of this event are: {}",
+                event.announcement.id,
+                list(all)
+            );
+            Err(Status::failed_precondition(message))
+        }
+        _ => {
+            let choices = list(named.into_iter().map(|(name, _)| name).collect());
+            Err(Status::failed_precondition(format!("{given:?} matches more than one hook; name one of: {choices}")))
+        }
+    }
+}
+
+/// Compares names; the VM may be left out.
+fn is_name(name: &str, given: &str) -> bool {
+    let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
+    name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
+}
+
+/// Compares names; the hook's own name or its number after the phase may be left out as well.
+fn is_called(name: &str, given: &str) -> bool {
+    is_name(name, given) || name.rsplit_once('#').is_some_and(|(name, _)| is_name(name, given))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_may_be_called_without_its_vm_and_without_its_number() {
+        for given in ["db-0/postgres/drain#2", "DB-0/postgres/drain", "postgres/drain#2", "postgres/drain"] {
+            assert!(is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+        for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {
+            assert!(!is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+    }
+}
