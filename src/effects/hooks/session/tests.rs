@@ -1,5 +1,7 @@
 //! The rules of sessions, by a clock that advances when every task waits.
 
+mod registrations;
+
 use tokio::time::{sleep, timeout};
 
 use super::test_bench::*;
@@ -71,32 +73,6 @@ async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
     let (_, mut told) = bench.dial(greeting("2"));
     assert_eq!(words(&mut told), ["step"]);
     assert!(bench.is_connected());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_live_session_is_not_taken_over_by_another_process() {
-    let bench = SessionFixture::open();
-    let (_, mut told) = bench.dial(greeting("1"));
-    assert_eq!(
-        bench.sessions.reserve(&WorkloadName("db".into()), "2").err(),
-        Some(RegistrationError::Taken(workload("db").name))
-    );
-    let (_, again) = bench.dial(greeting("1"));
-    assert_eq!(words(&mut told), ["go away"], "the same process dialled again");
-    drop(again);
-    assert!(bench.sessions.reserve(&WorkloadName("db".into()), "2").is_ok());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_name_is_reserved_for_one_and_there_are_so_many_seats() {
-    let bench = SessionFixture::open();
-    let names = (0..WORKLOAD_LIMIT).map(|number| WorkloadName(number.to_string()));
-    let mut held: Vec<_> = names.map(|name| bench.sessions.reserve(&name, "1").unwrap()).collect();
-    let taken = bench.sessions.reserve(&WorkloadName("0".into()), "1");
-    assert!(matches!(taken.err(), Some(RegistrationError::Taken(_))));
-    assert_eq!(bench.sessions.reserve(&workload("db").name, "1").err(), Some(RegistrationError::Full));
-    held.pop();
-    assert!(bench.sessions.reserve(&workload("db").name, "1").is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,21 +230,6 @@ async fn one_that_does_not_read_is_disconnected_and_may_come_back() {
     let known = (0..MAX_UNREAD).map(|number| (number.to_string(), None)).collect();
     let (_, mut told) = bench.dial(Hello { known, ..greeting("1") });
     assert!(words(&mut told).contains(&"step"));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_registration_goes_when_its_time_without_a_session_is_over() {
-    let bench = SessionFixture::open();
-    let name = workload("db").name;
-    let (_, told) = bench.dial(Hello { retain: Some(20 * SECOND), ..greeting("1") });
-    drop(told);
-    sleep(29 * SECOND).await;
-    assert!(!bench.sessions.presences()[0].is_due_to_go);
-    sleep(2 * SECOND).await;
-    assert!(bench.sessions.presences()[0].is_due_to_go);
-    let (_, _line) = bench.dial(greeting("2"));
-    bench.sessions.deregister(&name);
-    assert!(bench.sessions.is_seated(&name), "it came back before it was taken off");
 }
 
 #[tokio::test(start_paused = true)]
