@@ -3,7 +3,7 @@
 use allclear::testbed::redis::ask;
 use nix::unistd::{Uid, chown};
 
-use super::super::hook::{DONE, Ended, FAILED, Hook};
+use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{System, ThreeNodeBed, VMS, is_installed, until};
 use super::{Redis, Sentinel};
@@ -187,9 +187,19 @@ async fn a_sentinel_that_the_settings_do_not_name_is_found() {
         let ended = check::<Sentinel>(trio, &[setting]);
         assert!(ended.status == FAILED && ended.said.contains(reason), "not {reason:?}: {ended:?}");
     }
+    // A refusal of Sentinel fails a switch, and says nothing about a member that serves.
+    let refused = [("SENTINEL_PASSWORD", "none")];
+    for (place, phase, status) in [(0, "failover", FAILED), (0, "ready", DONE), (1, "ready", DONE)] {
+        let ended = Hook::run::<Sentinel>(trio, place, phase, &refused);
+        assert!(ended.status == status && ended.said.contains("ERR AUTH"), "{place} {phase}: {ended:?}");
+    }
     let ended = Hook::run::<Sentinel>(trio, 0, "failover", &[("SENTINELS", "")]);
     assert!(ended.status == FAILED && ended.said.contains("a Sentinel watches db-0"), "{ended:?}");
     assert_eq!(stage.primary(), 0);
+    // A replica of nobody is not ready.
+    ask(trio, 1, &["REPLICAOF", "127.0.0.1", "1"]).unwrap();
+    let ended = Hook::run::<Sentinel>(trio, 1, "ready", &refused);
+    assert_eq!(ended.status, BLOCKED, "{ended:?}");
 }
 
 /// A replica may announce itself by a name, as with Sentinel's resolve-hostnames; any spelling of the address is a
