@@ -80,7 +80,7 @@ def failover(told: Told) -> Done | NotApplicable:
         return NotApplicable(f"{leader} leads")
     spared = cluster.spared(told.affected)
     if not leader:
-        raise cluster.lack("; ".join(["nobody that answers leads", *cluster.lost.values()]), told.affected)
+        raise cluster.rejected_or_blocked("; ".join(["nobody that answers leads", *cluster.lost.values()]), told.affected)
     fit = told.in_order_of_preference(spared)
     if not fit:
         raise Blocked(f"{', '.join(spared)}: on VMs to avoid")

@@ -121,7 +121,7 @@ class Cluster:
         lost = set(self.lost) - set(without)
         return bool(lost) and lost <= self.rejecting
 
-    def lack(self, why: str, without: Collection[str]) -> Rejected | Blocked:
+    def rejected_or_blocked(self, why: str, without: Collection[str]) -> Rejected | Blocked:
         return Rejected(why) if self.all_refuse(without) else Blocked(why)
 
     def listed(self, without: Collection[str] = ()) -> list[Answer]:
@@ -137,7 +137,7 @@ class Cluster:
         needed = len(voters) // 2 + 1
         if len(spared) < needed:
             reasons = "".join(f"; {reason}" for reason in self.lost.values())
-            raise self.lack(
+            raise self.rejected_or_blocked(
                 f"{len(spared)} of {len(voters)} members are healthy and spared by the event, and {needed} are needed:"
                 f" their VMs must go one after the other{reasons}",
                 without,

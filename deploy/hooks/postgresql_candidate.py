@@ -12,9 +12,9 @@ SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_ls
   application_name FROM pg_stat_replication"""
 SENDERS = " ".join(SENDERS.split())
 
-LONG = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
+LONG_TRANSACTIONS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND xact_start < now() - interval '10 s'"""
-LONG = " ".join(LONG.split())
+LONG_TRANSACTIONS = " ".join(LONG_TRANSACTIONS.split())
 
 
 class Sender(NamedTuple):
@@ -79,7 +79,7 @@ def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
 
 def interrupted(group: Group, primary: str, sending: list[Sender]) -> str:
     """The backups and long transactions on the primary that a switch ends, in words for people."""
-    backups, long = sum(sender.state == "backup" for sender in sending), int(group.servers[primary].ask(LONG))
+    backups, long = sum(sender.state == "backup" for sender in sending), int(group.servers[primary].ask(LONG_TRANSACTIONS))
     found = [f"{backups} base backup{'s' if backups > 1 else ''}"] if backups else []
     found += [f"{long} transaction{'s' if long > 1 else ''} of more than 10 s"] if long else []
     return "; the switch ends " + " and ".join(found) if found else ""

@@ -49,10 +49,10 @@ class Cluster:
         """As `look`, and without an answer of this VM's member blocked, or failed if it refuses the hooks' user."""
         seen = self.look()
         if self.own not in seen:
-            raise self.lack_of([self.own], self.unseen[self.own])
+            raise self.rejected_or_blocked([self.own], self.unseen[self.own])
         return seen
 
-    def lack_of(self, members: Collection[Member], why: str) -> Rejected | Blocked:
+    def rejected_or_blocked(self, members: Collection[Member], why: str) -> Rejected | Blocked:
         """The answer if the task needs one of these members: blocked, unless all of them refuse the hooks' user."""
         return Rejected(why) if members and self.rejecting.issuperset(members) else Blocked(why)
 

@@ -12,7 +12,7 @@ from redis_server import Member, Server
 ASKED = 2
 
 
-def nobody(what: str, errors: list[Unreachable]) -> Unreachable:
+def no_sentinel(what: str, errors: list[Unreachable]) -> Unreachable:
     """The error of all Sentinels: failed if all of them refuse the hooks' user, blocked otherwise."""
     is_refusal = bool(errors) and all(isinstance(error, Rejected) for error in errors)
     return (Rejected if is_refusal else Unreachable)(f"{what}: {'; '.join(map(str, errors))}")
@@ -34,7 +34,7 @@ class Sentinels:
                 return server.call("SENTINEL", words[0], self.name, *words[1:])
             except Unreachable as error:
                 errors.append(error)
-        raise nobody("no Sentinel answers", errors)
+        raise no_sentinel("no Sentinel answers", errors)
 
     def primary(self) -> tuple[str, int] | None:
         told = self.ask("GET-MASTER-ADDR-BY-NAME")
@@ -55,7 +55,7 @@ class Sentinels:
             except Unreachable as error:
                 errors.append(error)
         if not found:
-            raise nobody("no Sentinel acts", errors)
+            raise no_sentinel("no Sentinel acts", errors)
         return found
 
     def replicas(self, server: Server) -> list[dict[str, str]]:

@@ -55,7 +55,7 @@ def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
     if not fit:
         why = "no member can take over: " + "; ".join(reasons or ["there is no other"])
         asked = [member for member in cluster.others() if member.vm not in told.avoid]
-        raise cluster.lack_of(asked, why)
+        raise cluster.rejected_or_blocked(asked, why)
     # A member already preferred by Sentinel needs no second wait.
     fit.sort(key=lambda member: (seen[member].priority == 0, -seen[member].offset))
     return cluster.members[told.in_order_of_preference([member.vm for member in fit])[0]]

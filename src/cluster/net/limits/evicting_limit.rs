@@ -10,8 +10,7 @@ use super::listener::ClientKey;
 
 /// The maximum of remembered proofs. Each of 100 replicas has one address.
 const PROVED: usize = 128;
-/// The connections that a proof protects. A replica needs one, and `doctor` another; another program at the address of a
-/// replica may open many.
+/// The number of connections of one client that a proof protects. A replica needs one connection, and `doctor` another.
 const PROTECTED: usize = 4;
 
 pub struct EvictingLimit {
@@ -58,7 +57,7 @@ impl EvictingLimit {
         (EvictingPermit(stay), gone)
     }
 
-    /// Records that a client has proved who it is: its connections are evicted after those of strangers.
+    /// Records a client's proof of identity: connections of other clients are evicted first.
     pub fn has_proved(&mut self, who: ClientKey) {
         if self.proved.contains(&who) {
             return;
