@@ -1,5 +1,8 @@
 //! `allclear events`: the list of events, for people or as JSON.
 
+use std::cell::OnceCell;
+use std::time::Duration;
+
 use super::output;
 use super::query::{Target, answered};
 use super::{Exit, examples, export};
@@ -17,7 +20,7 @@ pub(super) struct Events {
     open: bool,
     /// Lists only events with changes since this time: 2h (ago), or 2026-01-31T12:00:00Z; open events are always listed
     #[arg(long, value_name = "SPAN|TIME", value_parser = since)]
-    since: Option<Timestamp>,
+    since: Option<Since>,
     /// Lists at most this number of events: the newest
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
@@ -43,21 +46,33 @@ impl Events {
         if self.export {
             return answered(export::all(&self.target.endpoint, self.since));
         }
+        let now = OnceCell::new();
         self.target.look(
-            async |asking| Ok(self.chosen(self.listed(asking).await?)),
-            |events| output::events(&self.target.reader(), events),
+            async |asking| {
+                let _ = now.set(asking.status().await?.now);
+                let since = match self.since {
+                    Some(since) => Some(since.time(asking).await?),
+                    None => None,
+                };
+                Ok(self.chosen(self.listed(asking, since).await?, since))
+            },
+            |events| output::events(&self.target.reader().at_time(now.get().map_or("", String::as_str)), events),
         )
     }
 
     /// The open events and the most recent closed ones; or all events, if older events may be wanted.
-    async fn listed(&self, asking: &mut OperatorConnection) -> Result<Vec<shown::Event>, OperatorClientError> {
-        let wants_older = self.since.is_some() || self.limit.is_some() || self.has_filter();
+    async fn listed(
+        &self,
+        asking: &mut OperatorConnection,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<shown::Event>, OperatorClientError> {
+        let wants_older = since.is_some() || self.limit.is_some() || self.has_filter();
         if self.open || !wants_older {
             return Ok(asking.events().await?.events);
         }
         let mut all = Vec::new();
         asking
-            .all_events(self.since.map(rfc3339), |events| {
+            .all_events(since.map(rfc3339), |events| {
                 all.extend(events.into_iter().filter(|event| self.fits(event)));
                 Ok(())
             })
@@ -78,11 +93,10 @@ impl Events {
     }
 
     /// The newest events last, in the order of the list.
-    fn chosen(&self, mut events: Vec<shown::Event>) -> shown::EventList {
+    fn chosen(&self, mut events: Vec<shown::Event>, since: Option<Timestamp>) -> shown::EventList {
         let is_open = |event: &shown::Event| event.stage != "closed";
         let newest = |event: &shown::Event| event.timeline.last().and_then(|step| from_rfc3339(&step.at));
-        let is_recent =
-            |event: &shown::Event| self.since.is_none_or(|since| newest(event).is_none_or(|at| at >= since));
+        let is_recent = |event: &shown::Event| since.is_none_or(|since| newest(event).is_none_or(|at| at >= since));
         events.retain(|event| self.fits(event) && (is_open(event) || (!self.open && is_recent(event))));
         let beyond = events.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
         shown::EventList { events: events.split_off(beyond), next: None }
@@ -99,10 +113,31 @@ fn has_failed(event: &shown::Event) -> bool {
         || !event.missing_hooks.is_empty()
 }
 
-/// `2h`, counted back from now; or RFC 3339.
-fn since(text: &str) -> Result<Timestamp, String> {
-    if let Ok(span) = humantime::parse_duration(text) {
-        return Ok(clock::now().minus(span));
+/// The start of a list of events, as given on the command line.
+#[derive(Clone, Copy)]
+pub(super) enum Since {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+impl Since {
+    /// Counts back by the cluster's time: the clock of this machine may be wrong.
+    pub(super) async fn time(self, asking: &mut OperatorConnection) -> Result<Timestamp, OperatorClientError> {
+        match self {
+            Self::At(at) => Ok(at),
+            Self::Ago(span) => {
+                let now = asking.status().await?.now;
+                Ok(from_rfc3339(&now).unwrap_or_else(clock::now).minus(span))
+            }
+        }
     }
-    from_rfc3339(text).ok_or_else(|| "write a duration (2h, 1d) or a time (2026-01-31T12:00:00Z)".into())
+}
+
+/// `2h`, or RFC 3339.
+fn since(text: &str) -> Result<Since, String> {
+    if let Ok(span) = humantime::parse_duration(text) {
+        return Ok(Since::Ago(span));
+    }
+    let at = from_rfc3339(text).map(Since::At);
+    at.ok_or_else(|| "write a duration (2h, 1d) or a time (2026-01-31T12:00:00Z)".into())
 }

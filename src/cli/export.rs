@@ -3,15 +3,19 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use allclear_core::model::time::Timestamp;
+use super::events::Since;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
 use allclear_server::replica::sanitize::harmless_json;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Prints page after page.
-pub(super) async fn all(endpoint: &Path, since: Option<Timestamp>) -> Result<(), OperatorClientError> {
+pub(super) async fn all(endpoint: &Path, since: Option<Since>) -> Result<(), OperatorClientError> {
     let mut asking = OperatorConnection::connect(endpoint).await?;
+    let since = match since {
+        Some(since) => Some(since.time(&mut asking).await?),
+        None => None,
+    };
     asking.all_events(since.map(rfc3339), |events| print(&events).map_err(OperatorClientError::Output)).await
 }
 

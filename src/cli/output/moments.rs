@@ -1,6 +1,5 @@
 //! Timestamps and durations for people: `12:03:00 UTC, in 1 min 20 s`.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use allclear_core::model::time::Timestamp;
@@ -58,11 +57,21 @@ pub(in crate::cli) fn written(now: Timestamp, text: &str) -> String {
 
 /// Every time within a sentence.
 pub(in crate::cli) fn within(now: Timestamp, text: &str) -> String {
+    rewritten(text, |at| format!("{} ({})", clock(now, at), relative(now, at)))
+}
+
+/// Every time within a sentence, with its date: for an answer without the cluster's time. The clock of this machine may
+/// be wrong.
+pub(in crate::cli) fn dated(text: &str) -> String {
+    rewritten(text, |at| clock(Timestamp(0), at))
+}
+
+fn rewritten(text: &str, words: impl Fn(Timestamp) -> String) -> String {
     let (mut told, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
         let time = rest.get(..WRITTEN).filter(|found| found.ends_with('Z')).and_then(from_rfc3339);
         let length = if let Some(at) = time {
-            let _ = write!(told, "{} ({})", clock(now, at), relative(now, at));
+            told.push_str(&words(at));
             WRITTEN
         } else {
             told.push(first);
@@ -111,5 +120,6 @@ mod tests {
         let text = "held until 2026-01-31T13:00:00.000Z: é 2026, Z";
         assert_eq!(within(now(), text), "held until 13:00:00 UTC (in 1 h): é 2026, Z");
         assert_eq!(within(now(), ""), "");
+        assert_eq!(dated(text), "held until 2026-01-31 13:00:00 UTC: é 2026, Z");
     }
 }

@@ -43,7 +43,7 @@ impl OutputContext {
 
 /// A message of the replica, sanitized for use within a line of text.
 pub(in crate::cli) fn sentence(message: &str) -> String {
-    sanitize(&moments::within(clock::now(), message))
+    sanitize(&moments::dated(message))
 }
 
 /// One line for one event.
