@@ -264,10 +264,13 @@ pub struct Peer {
     #[prost(bool, tag = "4")]
     pub affected: bool,
 }
+/// Stop the attempt, and report how it ended: `cancelled` if it was stopped, or another outcome if it had ended before.
+/// The replica waits 5 s for the outcome, and then counts the attempt as timed out or unknown.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Cancel {
     #[prost(string, tag = "1")]
     pub attempt: ::prost::alloc::string::String,
+    /// For people: the deadline has passed, the attempt is cancelled, or the attempt is no longer needed.
     #[prost(string, tag = "2")]
     pub reason: ::prost::alloc::string::String,
 }
