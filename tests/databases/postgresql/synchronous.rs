@@ -116,3 +116,57 @@ async fn the_last_standby_that_streams_does_not_leave() {
     Hook::until_done::<Synchronous>(&stage.trio, 1, "drain", &[]);
     assert_eq!(set(), [[r#"FIRST 1 ("db-2")"#]]);
 }
+
+/// A set in which more standbys are named than have to answer: the standbys that stay must be enough.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_standby_leaves_a_set_of_three_only_while_two_others_stream() {
+    if !is_installed::<Synchronous>() {
+        return;
+    }
+    let stage = Stage::<Synchronous>::bare().await;
+    let ask = |what: &str| open(&stage.trio, 0, READING).unwrap().ask(what).unwrap();
+    let set = || ask("show synchronous_standby_names");
+    let members = with_a_fourth_member(&stage.trio);
+    let of_two = [("MEMBERS", members.as_str()), ("SYNCHRONOUS", "ANY 2")];
+    ask(r#"alter system set synchronous_standby_names = 'ANY 2 ("db-1", "db-2", "elsewhere")'"#);
+    ask("select pg_reload_conf()");
+    until("three standbys to choose from", || {
+        let count = ask("select count(*) from pg_stat_replication where sync_state = 'quorum'");
+        if count == [["3"]] { Ok(()) } else { Err(format!("{count:?} are")) }
+    });
+    let before = set();
+    stage.trio.kill(2);
+    let ended = Hook::run::<Synchronous>(&stage.trio, 1, "drain", &of_two);
+    assert_eq!((ended.status, set()), (BLOCKED, before), "{}", ended.said);
+    assert!(ended.said.contains("db-2"), "{}", ended.said);
+    Synchronous::boot(&stage.trio, 2);
+    Hook::until_done::<Synchronous>(&stage.trio, 1, "drain", &of_two);
+    assert_eq!(set(), [[r#"ANY 2 ("db-2", "elsewhere")"#]]);
+    stage.trio.freeze(1);
+    ask("select pg_logical_emit_message(true, 'a commit', '')");
+    stage.trio.thaw(1);
+}
+
+/// Starts a standby on the VM outside of the cluster. Returns `MEMBERS` with this standby.
+fn with_a_fourth_member(trio: &ThreeNodeBed) -> String {
+    let (primary, fourth) = (&trio.vms[0], &trio.elsewhere);
+    let settings = format!(
+        "listen_addresses = '{host}'\nport = {port}\nunix_socket_directories = '{folder}'\n\
+         primary_conninfo = 'host={source} port={from} user=postgres application_name=elsewhere'\n",
+        host = fourth.host(),
+        port = fourth.port(),
+        folder = fourth.folder.display(),
+        source = primary.host(),
+        from = primary.port(),
+    );
+    std::fs::write(fourth.folder.join("server.conf"), settings).unwrap();
+    let data = fourth.data().display().to_string();
+    let from = ["-h", primary.host(), "-p", primary.port(), "-U", "postgres"];
+    trio.run(1, "pg_basebackup", &[&["-D", &data, "-c", "fast", "--no-sync"], &from[..]].concat()).unwrap();
+    let signal = fourth.data().join("standby.signal");
+    std::fs::write(&signal, "").unwrap();
+    trio.own(&signal).unwrap();
+    trio.spawn_on(fourth, "postgres", &["-D", &data]).unwrap();
+    format!("{} elsewhere={}", trio.members(0), fourth.addresses[0])
+}
