@@ -13,6 +13,7 @@ use allclear_core::model::id::{EventId, VmName};
 use allclear_core::model::workload::{Intent, Phase, RunsOn};
 use allclear_server::app::hook_commands;
 use allclear_server::config::{self, Config, HookTarget};
+use allclear_server::grpc::client::OperatorConnection;
 use allclear_server::hooks::{Deadline, Fence, HookOutcome, HookTask, HookUpdate, command};
 use allclear_server::imds::{Endpoint, Timeouts};
 use allclear_server::replica::clock;
@@ -44,7 +45,8 @@ pub(super) struct HookRun {
     /// The type of the event
     #[arg(long, value_name = "TYPE", default_value = "Reboot")]
     r#type: String,
-    /// A forbidden VM for the primary; you may give the option more than once
+    /// A forbidden VM for the primary, beside the VMs that the running replica names; you may give the option more than
+    /// once
     #[arg(long, value_name = "NAME")]
     avoid: Vec<String>,
     /// A preferred VM for the primary; you may give the option more than once
@@ -68,9 +70,10 @@ impl HookRun {
     fn run(self) -> Result<(), Exit> {
         let config = self.file.load()?;
         let one = One::named(&config, &self.hook).map_err(misused)?;
-        let task = self.task(&one).map_err(misused)?;
+        let mut task = self.task(&one).map_err(misused)?;
         let runtime = runtime()?;
         runtime.block_on(one.runs_here(&config)).map_err(misused)?;
+        task.avoid.extend(runtime.block_on(one.avoided(&config)));
         let given_up = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
         let hear = |news: &HookUpdate| {
             if let HookUpdate::Progress { text: Some(text), .. } = news {
@@ -164,6 +167,25 @@ impl<'a> One<'a> {
             return Ok(());
         }
         Err(format!("{} runs on {}, and this VM is {own}: run the command on {}", self.name(), self.vm, self.vm))
+    }
+
+    /// The VMs to which the cluster would not move the primary now, for a failover.
+    async fn avoided(&self, config: &Config) -> Vec<VmName> {
+        let Some(group) = &self.workload.group else { return Vec::new() };
+        if self.hook.registered.phase != Phase::Failover {
+            return Vec::new();
+        }
+        let status = async { OperatorConnection::connect(&config.operator.socket).await?.status().await };
+        match status.await {
+            Ok(status) => {
+                let group = status.groups.into_iter().find(|it| it.name == group.to_string());
+                group.into_iter().flat_map(|it| it.avoid).map(|vm| VmName::new(&vm)).collect()
+            }
+            Err(error) => {
+                say(format_args!("the VMs of open events are not known, so name them with --avoid: {error}"));
+                Vec::new()
+            }
+        }
     }
 
     /// The hook's name in commands and messages.

@@ -76,12 +76,16 @@ pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool
 /// would start.
 const AVOIDED_BYTES: usize = 32 << 10;
 
-/// VMs to which the service of this workload's group must not move (R8b): VMs that an event takes out of service, VMs
-/// with an unreachable replica, and VMs where a member of the group is out or not ready. Other VMs of events are
-/// allowed: with every VM waiting for its turn, the first could not move.
+/// VMs to which the service of this workload's group must not move.
 pub fn vms_to_avoid(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
+    vms_to_avoid_for_group(state, input, group_of(state, member))
+}
+
+/// VMs to which the service of a group must not move (R8b): VMs that an event takes out of service, VMs with an
+/// unreachable replica, and VMs where a member of the group is out or not ready. Other VMs of events are allowed: with
+/// every VM waiting for its turn, the first could not move.
+pub fn vms_to_avoid_for_group(state: &State, input: &PlanningInput, group: Option<&GroupName>) -> Vec<VmName> {
     let taking = || state.open_events().filter(|event| takes_its_vms_soon(event));
-    let group = group_of(state, member);
     let is_away = |name: &VmName| {
         let replica = state.replicas.get(name).filter(|replica| group.is_some_and(|group| replica.has(group)));
         replica.zip(group).is_some_and(|(replica, group)| {

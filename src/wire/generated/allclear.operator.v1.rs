@@ -135,6 +135,10 @@ pub struct Group {
     /// "has 2 members out of service, and its limit is 1", with the members; absent within the limit.
     #[prost(string, optional, tag = "5")]
     pub over_limit: ::core::option::Option<::prost::alloc::string::String>,
+    /// VMs to which the primary must not move now: an event takes them, their replica is unreachable, or their member is
+    /// out of service or not ready.
+    #[prost(string, repeated, tag = "6")]
+    pub avoid: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `Group`.
 pub mod group {

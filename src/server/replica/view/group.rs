@@ -1,5 +1,6 @@
 //! Groups and their members out of service, as shown to operators.
 
+use allclear_core::assignments::vms_to_avoid_for_group;
 use allclear_core::known_roles::{PrimaryFault, primary_faults};
 use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::State;
@@ -12,7 +13,9 @@ pub(super) fn all(state: &State, input: &PlanningInput) -> Vec<shown::Group> {
     let faults = primary_faults(state, input);
     let with_fault = |availability: GroupAvailability| {
         let fault = faults.iter().find(|(of, _)| *of == availability.group).map(|(_, fault)| told(fault));
-        shown::Group { primary_fault: fault, ..shown(availability) }
+        let avoid = vms_to_avoid_for_group(state, input, Some(&availability.group));
+        let avoid = avoid.iter().map(ToString::to_string).collect();
+        shown::Group { primary_fault: fault, avoid, ..shown(availability) }
     };
     groups::group_availability(state).into_iter().map(with_fault).collect()
 }
@@ -30,6 +33,7 @@ fn shown(availability: GroupAvailability) -> shown::Group {
         members: availability.members.into_iter().map(member).collect(),
         primary_fault: None,
         over_limit,
+        avoid: Vec::new(),
     }
 }
 
