@@ -83,6 +83,7 @@ class Told:
 
         self.vm = "".join(vms("ALLCLEAR_VM"))
         self.event = environment.get("ALLCLEAR_EVENT_ID", "")
+        self.comes_back = environment.get("ALLCLEAR_EVENT_TYPE", "") not in ("Preempt", "Terminate")
         self.intent = environment.get("ALLCLEAR_INTENT", "run")
         self.is_dry_run = environment.get("ALLCLEAR_MODE") == "dry_run"
         # A VM of the event is as good as gone, also if ALLCLEAR_AVOID_VMS does not name the VM.
@@ -157,8 +158,9 @@ def call(
     seconds: float = 10,
     stdin: IO[Any] | None = None,
     env: Mapping[str, str] | None = None,
+    reason: Callable[[list[str]], str] = lambda lines: lines[-1],
 ) -> str:
-    """Runs a program of the system, and returns the standard output."""
+    """Runs a program of the system, and returns the standard output. `reason` chooses from the lines of an error."""
     name = os.fspath(arguments[0])
     try:
         ran = subprocess.run(
@@ -172,7 +174,7 @@ def call(
         raise Unreachable(f"{name} did not answer within {seconds:g} s") from error
     if ran.returncode != 0:
         lines = (ran.stderr or ran.stdout).strip().splitlines()
-        raise Unreachable(lines[-1] if lines else f"{name} ended with {ran.returncode}")
+        raise Unreachable(reason(lines) if lines else f"{name} ended with {ran.returncode}")
     return ran.stdout
 
 

@@ -57,10 +57,22 @@ Settings, in the env table
 
 from __future__ import annotations
 
-from allclear_hook import Blocked, Done, Failed, NotApplicable, Rejected, Told, serve, setting
+from allclear_hook import (
+    Blocked,
+    Done,
+    Failed,
+    NotApplicable,
+    Rejected,
+    Told,
+    Unreachable,
+    members,
+    progress,
+    serve,
+    setting,
+)
 from postgresql_candidate import flush
 from postgresql_check import check
-from postgresql_members import Group, change_synchronous, set_synchronous, synchronous
+from postgresql_members import Group, change_synchronous, followers, gather, set_synchronous, synchronous
 from postgresql_restore import behind, restore
 from postgresql_server import Here
 from postgresql_switch import confirm_failover, failover, undo_failover
@@ -69,6 +81,10 @@ from postgresql_switch import confirm_failover, failover, undo_failover
 def checkpoint(told: Told) -> Done:
     group = Group()
     primary = group.the_primary()
+    try:
+        gather(told, group, primary)
+    except Unreachable as error:
+        progress(str(error))
     if primary == told.vm:
         standbys = [vm for vm, said in group.seen.items() if said["streams"] and vm not in told.avoid]
         flush(group, [primary, *standbys], told.seconds_left())
@@ -84,15 +100,19 @@ def drain(told: Told) -> Done | NotApplicable:
 
 def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
     """No commit may wait for a standby whose VM goes away."""
+    if setting("SYNCHRONOUS", ""):
+        # Other standbys take the place of the one that leaves.
+        gather(told, group, primary)
     now = synchronous(group, primary)
     if primary == told.vm or not now & told.affected:
         return NotApplicable(f"no commit on {primary} waits for {told.vm}")
     if not setting("SYNCHRONOUS", ""):
         raise Failed(f"commits on {primary} wait for {told.vm}: give SYNCHRONOUS in the hook's env table")
     left = now - told.affected
-    streaming = [vm for vm in left if group.seen.get(vm, {}).get("streams")]
-    if len(streaming) < min(int(setting("SYNCHRONOUS").split()[1]), len(left)):
-        raise Blocked(f"{' and '.join(sorted(left))} would have to stream: without {told.vm} no commit would be done")
+    others = {vm for vm in members() if vm != primary} - told.affected
+    if len(left & followers(group, primary)) < min(int(setting("SYNCHRONOUS").split()[1]), len(others)):
+        wanted = " and ".join(sorted(others))
+        raise Blocked(f"{wanted} would have to follow {primary}: without {told.vm} too few members have each commit")
     if not change_synchronous(group.servers[primary], left):
         # With the new set, the next attempt would find nothing to do, while commits wait.
         set_synchronous(group.servers[primary], now)

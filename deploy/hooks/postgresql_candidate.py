@@ -12,6 +12,13 @@ SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_ls
   application_name FROM pg_stat_replication"""
 SENDERS = " ".join(SENDERS.split())
 
+# A backup program may keep the session of a backup open, beside its copy of the files (pgBackRest, Barman, WAL-G).
+BACKUPS = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+  AND query ~* 'pg_(backup_start|start_backup)' AND state LIKE 'idle%'"""
+BACKUPS = " ".join(BACKUPS.split())
+
+SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE NOT temporary ORDER BY slot_name"
+
 LONG_TRANSACTIONS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND xact_start < now() - interval '10 s'"""
 LONG_TRANSACTIONS = " ".join(LONG_TRANSACTIONS.split())
@@ -78,11 +85,15 @@ def candidate(told: Told, group: Group, sending: list[Sender]) -> str:
 
 
 def interrupted(group: Group, primary: str, sending: list[Sender]) -> str:
-    """The backups and long transactions on the primary that a switch ends, in words for people."""
-    backups, long = sum(sender.state == "backup" for sender in sending), int(group.servers[primary].ask(LONG_TRANSACTIONS))
+    """The backups and long transactions on the primary that a switch ends, and the slots that do not move with the
+    primary, in words for people."""
+    server = group.servers[primary]
+    backups = sum(sender.state == "backup" for sender in sending) + int(server.ask(BACKUPS))
+    long, slots = int(server.ask(LONG_TRANSACTIONS)), server.ask(SLOTS).split()
     found = [f"{backups} base backup{'s' if backups > 1 else ''}"] if backups else []
     found += [f"{long} transaction{'s' if long > 1 else ''} of more than 10 s"] if long else []
-    return "; the switch ends " + " and ".join(found) if found else ""
+    ends = "; the switch ends " + " and ".join(found) if found else ""
+    return ends + (f"; these replication slots stay on {primary}: {', '.join(slots)}" if slots else "")
 
 
 def flush(group: Group, vms: list[str], seconds: float) -> None:

@@ -21,16 +21,15 @@ from allclear_hook import (
     setting,
 )
 from pgbouncer_pooler import Poolers, lacks
-from postgresql_candidate import senders
-from postgresql_data import IDENTIFY, barred
-from postgresql_members import Group, lower_limits, primary_conninfo, synchronous
+from postgresql_check_replication import MODE, doubts, of_replication
+from postgresql_data import barred, identify
+from postgresql_members import Group, primary_conninfo
 from postgresql_server import Here
 
 PROGRAMS = ("postgres", "pg_controldata", "pg_rewind", "pg_waldump", "pg_basebackup")
 # With more waiting segments than this, the archive is too slow.
 SEGMENTS = 32
 
-USER = "SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user"
 DETAILS = """SELECT json_build_object(
   'version', current_setting('server_version_num')::int,
   'data', current_setting('data_directory'),
@@ -46,10 +45,12 @@ DETAILS = """SELECT json_build_object(
   'archive_fails', (SELECT last_failed_wal FROM pg_stat_archiver
     WHERE last_failed_time > coalesce(last_archived_time, '-infinity')),
   'archiver', (SELECT pid FROM pg_stat_activity WHERE backend_type = 'archiver'),
-  'slots', (SELECT coalesce(json_agg(json_build_array(slot_name, slot_type, active,
+  'conninfo', current_setting('primary_conninfo'),
+  'is_standby', pg_is_in_recovery(),
+  'slots', (SELECT coalesce(json_agg(json_build_array(slot_name, active,
       coalesce(pg_size_pretty(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
         ELSE pg_current_wal_lsn() END, restart_lsn)), 'no WAL'))), '[]')
-    FROM pg_replication_slots WHERE NOT temporary),
+    FROM pg_replication_slots AS slot WHERE NOT temporary AND coalesce(to_jsonb(slot)->>'synced', '') <> 'true'),
   'unarchived', (SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'))"""
 DETAILS = " ".join(DETAILS.split())
 
@@ -59,11 +60,11 @@ def check(told: Told) -> Done:
     details: dict[str, dict[str, Any]] = {}
     wrong = [*group.silent.values()]
     for vm in group.seen:
-        user, _, is_superuser = group.servers[vm].ask(USER).partition("|")
-        if is_superuser == "t":
+        try:
+            group.need_superuser(vm)
             details[vm] = group.json(vm, DETAILS)
-        else:
-            wrong.append(f"{vm}: {user} is no superuser: give one as PGUSER")
+        except Failed as error:
+            wrong.append(str(error))
     for found in (
         of_directory(here),
         of_server(here, group),
@@ -76,7 +77,7 @@ def check(told: Told) -> Done:
         of_poolers(),
     ):
         wrong += found
-    return checked(wrong, of_slots(details))
+    return checked(wrong, doubts(details))
 
 
 def of_directory(here: Here) -> Iterator[str]:
@@ -223,57 +224,8 @@ def of_members(details: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield "the members are of different versions, and do not replicate"
 
 
-def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The replication between the members; visible to a superuser only."""
-    found = group.primaries()
-    if len(details) < len(group.seen):
-        return
-    if len(found) != 1:
-        yield f"{' and '.join(found)} are both primary" if found else "no member is primary"
-        return
-    primary = group.seen[found[0]]
-    sending = {sender.vm for sender in senders(group, found[0]) if sender.state == "streaming"}
-    for vm, said in group.seen.items():
-        if not said["can_rewind"]:
-            yield f"{vm}: neither data checksums nor wal_log_hints: it would be copied anew after a crash"
-        # pg_basebackup takes two. Other receivers are not counted.
-        senders_needed = len(members()) + 1
-        if said["limits"]["max_wal_senders"] < senders_needed:
-            few = said["limits"]["max_wal_senders"]
-            yield f"{vm}: max_wal_senders = {few}: as primary it needs {senders_needed}, for the others and a copy"
-        if said["slot"]:
-            yield f"{vm}: primary_slot_name is set, and slots do not move with the primary: unset it, use wal_keep_size"
-        if vm == found[0]:
-            continue
-        if said["synchronous"].strip() and not setting("SYNCHRONOUS", ""):
-            yield f"{vm}: commits would wait for synchronous_standby_names after a switch: set SYNCHRONOUS, or reset it"
-        if said["holds_back"]:
-            yield f"{vm} is told to replay later (paused, or recovery_min_apply_delay): it cannot become primary"
-        if said["system"] != primary["system"]:
-            yield f"{vm} is of another database cluster than {found[0]}"
-        elif not said["streams"] or said["timeline"] != primary["timeline"]:
-            yield f"{vm} does not stream from {found[0]}: see its log"
-        elif vm not in sending:
-            yield f"{vm} streams under another name: set application_name={vm} in its primary_conninfo"
-        for limit in lower_limits(said, primary):
-            yield f"{vm} has {limit} on {found[0]}: it would not start"
-        for limit in lower_limits(primary, said):
-            yield f"{found[0]} has {limit} on {vm}: it could not come back as its standby"
-    if synchronous(group, found[0]) and not setting("SYNCHRONOUS", ""):
-        yield f"commits on {found[0]} wait for standbys (synchronous_standby_names): set SYNCHRONOUS in the env table"
-
-
-def of_slots(details: dict[str, dict[str, Any]]) -> Iterator[str]:
-    for vm, said in details.items():
-        for name, kind, is_active, kept in said["slots"]:
-            if not is_active:
-                yield f"{vm}: nobody reads the replication slot {name}, which keeps {kept} on its disk: drop the slot"
-            elif kind == "logical":
-                yield f"{vm}: the logical slot {name} does not move with the primary: its reader needs it anew then"
-
-
 def of_settings() -> Iterator[str]:
-    if not re.fullmatch(r"((FIRST|ANY) [1-9]\d*)?", setting("SYNCHRONOUS", "")):
+    if not MODE.fullmatch(setting("SYNCHRONOUS", "")):
         yield f'SYNCHRONOUS is {setting("SYNCHRONOUS")!r}: "ANY 1" or "FIRST 1"'
 
 
@@ -282,7 +234,7 @@ def of_logins(told: Told, group: Group) -> Iterator[str]:
     for vm in members():
         if vm != told.vm and vm in group.seen:
             try:
-                call([*IDENTIFY, f"{primary_conninfo(told.vm, vm)} replication=true"])
+                identify(primary_conninfo(told.vm, vm))
             except Unreachable as error:
                 yield f"PRIMARY_CONNINFO does not let {told.vm} replicate from {vm} (pg_hba.conf, password): {error}"
 

@@ -34,6 +34,7 @@ from allclear_hook import (
     Blocked,
     Failed,
     Memory,
+    Rejected,
     Told,
     Unreachable,
     call,
@@ -45,7 +46,7 @@ from allclear_hook import (
 from disks import unmounted
 from postgresql_members import Group, primary_conninfo
 from postgresql_server import SHUT_DOWN, Here, end, replace, size, sync
-from psql import Psql
+from psql import REJECTED, Psql, first_error
 
 OWN_FILES = ("postgresql.conf", "postgresql.auto.conf", "pg_hba.conf", "pg_ident.conf")
 # In place of a version. The server prints the text up to the first blank as the reason of the refusal.
@@ -233,9 +234,17 @@ def copy(told: Told, here: Here, group: Group, primary: str, memory: Memory) -> 
     memory.forget()
 
 
+def identify(source: str, seconds: float = 10) -> str:
+    """The source's answer to the login of a standby."""
+    try:
+        return call([*IDENTIFY, f"{source} replication=true"], seconds, reason=first_error)
+    except Unreachable as error:
+        raise (Rejected if REJECTED.search(str(error)) else Unreachable)(str(error)) from error
+
+
 def prove_source(source: str, system: str) -> None:
     """Whether the source accepts this member as a standby, and belongs to the same cluster."""
-    asked = call([*IDENTIFY, f"{source} replication=true"])
+    asked = identify(source)
     if asked.partition("|")[0].strip() != system:
         raise Failed(f"PRIMARY_CONNINFO leads to another database cluster, {asked.strip()}; nothing was changed")
 

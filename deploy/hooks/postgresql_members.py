@@ -12,8 +12,10 @@ from allclear_hook import (
     Blocked,
     Failed,
     Rejected,
+    Told,
     Unreachable,
     members,
+    progress,
     setting,
     until,
     without_case,
@@ -39,6 +41,11 @@ LOOK = f"""SELECT json_build_object(
   'streams', EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),
   'holds_back', CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END
     OR current_setting('recovery_min_apply_delay') <> '0',
+  'from', (SELECT sender_host || ':' || sender_port FROM pg_stat_wal_receiver),
+  'followers', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') FROM pg_stat_replication
+    WHERE state = 'streaming'),
+  'user', current_user,
+  'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
   'slot', current_setting('primary_slot_name'),
   'synchronous', current_setting('synchronous_standby_names'),
   'waited_for', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') FROM pg_stat_replication
@@ -127,10 +134,17 @@ class Group:
             raise Failed(f"{' and '.join(found)} are both primary: stop the one whose writes are not to be kept")
         return found[0] if found else None
 
+    def need_superuser(self, *vms: str) -> None:
+        for vm in vms:
+            if not self.seen[vm]["superuser"]:
+                raise Failed(f"{vm}: {self.seen[vm]['user']} is no superuser: give one as PGUSER")
+
     def the_primary(self) -> str:
         primary = self.primary()
         if not primary:
-            why = "no member is primary" + "".join(f"; {why}" for why in self.silent.values())
+            # A member that does not answer may be the primary.
+            why = "the primary is not known" if self.silent else "no member is primary"
+            why += "".join(f"; {why}" for why in self.silent.values())
             # A member that is silent for another reason may be the primary again soon.
             raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
         return primary
@@ -186,6 +200,38 @@ def synchronous(group: Group, primary: str) -> set[str]:
     waited_for = set(map(without_case, said["waited_for"]))
     every = {vm for vm in members() if vm != primary}
     return every if "*" in named else {vm for vm in every if without_case(vm) in named | waited_for}
+
+
+def followers(group: Group, primary: str) -> set[str]:
+    """The members that stream from the primary, each under its VM's name."""
+    names = set(map(without_case, group.again(primary)["followers"]))
+    return {vm for vm in members() if without_case(vm) in names}
+
+
+def gather(told: Told, group: Group, primary: str) -> None:
+    """Has every member that answers follow the primary, and commits wait for all of them.
+
+    A member that was silent when the primary moved follows the former primary, and left the synchronous set. Nothing
+    else would change that.
+    """
+    system = group.seen[primary]["system"]
+    standbys = {vm for vm, said in group.seen.items() if said["system"] == system and not said["primary"]} - told.avoid
+
+    def astray() -> set[str]:
+        return standbys - followers(group, primary)
+
+    # A standby that lost its connection needs a moment.
+    if not until(lambda: not astray(), 2):
+        for vm in sorted(astray()):
+            progress(f"{vm} does not follow {primary}, and is told to")
+            alter(group.servers[vm], "primary_conninfo", primary_conninfo(vm, primary))
+        if not until(lambda: not astray(), 5):
+            progress(f"{' and '.join(sorted(astray()))}: does not follow {primary} yet")
+    if not setting("SYNCHRONOUS", ""):
+        return
+    now, following = synchronous(group, primary), followers(group, primary) - told.avoid
+    if not following <= now:
+        change_synchronous(group.servers[primary], now | following)
 
 
 def member(application_name: str) -> str:

@@ -4,7 +4,8 @@
   2. Writes that the primary does not have are rewound, and lost data are copied: see postgresql_data.py.
   3. standby.signal and primary_conninfo are written, and the server is started.
   4. A record of WAL that was written on the primary afterwards arrives; then the member joins the synchronous set.
-  5. Poolers are moved to the primary, and the notes about the switch are removed.
+  5. Poolers are moved to the primary, other members that do not follow the primary are told to, and the notes about
+     the switch are removed.
 A start of the server after any step makes a standby. After a kill the next run begins anew.
 """
 
@@ -24,6 +25,8 @@ from postgresql_members import (
     Group,
     alter,
     change_synchronous,
+    followers,
+    gather,
     literal,
     lower_limits,
     primary_conninfo,
@@ -48,6 +51,7 @@ def restore(told: Told) -> Done:
         rejoin(told, here, group, primary)
     here.place.note(here.path)
     poolers.point_and_resume(primary)
+    gather(told, Group(), primary)
     memory.forget()
     return Done()
 
@@ -206,6 +210,8 @@ def behind(told: Told, group: Group, primary: str) -> str:
         return f"has {' and '.join(lower_limits(standby, ahead))} on {primary}"
     if not standby["streams"] or standby["timeline"] != ahead["timeline"]:
         return f"does not stream on timeline {ahead['timeline']} of {primary}"
+    if told.vm not in followers(group, primary):
+        return f"streams from {standby['from']}, and not from {primary} under its VM's name: run its restore hook"
     lag = ahead["lsn"] - standby["lsn"]
     return f"is {lag >> 10} KiB behind" if lag > 1 << 20 else ""
 

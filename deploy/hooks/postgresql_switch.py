@@ -14,11 +14,11 @@ from allclear_hook import (
     Memory,
     NotApplicable,
     NotDone,
+    Rejected,
     Told,
     Tries,
     Unknown,
     Unreachable,
-    call,
     members,
     number,
     progress,
@@ -27,7 +27,7 @@ from allclear_hook import (
 )
 from pgbouncer_pooler import Poolers
 from postgresql_candidate import candidate, check_replay, flush, interrupted, senders
-from postgresql_data import IDENTIFY
+from postgresql_data import identify
 from postgresql_members import (
     Group,
     alter,
@@ -91,10 +91,10 @@ class Switch:
         if not group.seen[told.vm]["can_rewind"]:
             progress("after a crash this member must be copied anew: neither data checksums nor wal_log_hints")
         self.poolers.check_processes()
+        group.need_superuser(told.vm, to)
         if told.seconds_left() < LEAST:
             raise Blocked(f"less than {LEAST} s are left, which may be too short for a switch")
-        if why := barred_from(told.vm, to):
-            progress(f"{told.vm} cannot come back as a standby of {to}: {why}")
+        check_return(told, to)
         if told.is_dry_run:
             return Done(f"{to} would be promoted{interrupted(group, told.vm, sending)}")
         self.tries.check()
@@ -201,6 +201,7 @@ class Switch:
         if self.here.is_stopping():
             progress(f"{self.told.vm} is shut down, and has not ended yet; in the way: {self.here.in_the_way()}")
         self.step("switched", to)
+        progress(f"{to} is the primary")
         return Done()
 
     def tell(self, vm: str, to: str) -> None:
@@ -218,13 +219,17 @@ class Switch:
             return False
 
 
-def barred_from(vm: str, to: str) -> str:
-    """Why that member does not accept this member as a standby, or an empty text."""
+def check_return(told: Told, to: str) -> None:
+    """The new primary has to accept this member as a standby. A login that is refused here is refused to the other
+    standbys too, so the new primary would stay alone."""
     try:
-        call([*IDENTIFY, f"{primary_conninfo(vm, to)} replication=true"], 3)
+        identify(primary_conninfo(told.vm, to), 3)
     except Unreachable as error:
-        return str(error)
-    return ""
+        why = f"{told.vm} cannot come back as a standby of {to}: PRIMARY_CONNINFO: {error}"
+        # Without a switch a VM that does not come back would take the primary with it.
+        if isinstance(error, Rejected) and told.comes_back:
+            raise Failed(why) from error
+        progress(why)
 
 
 def rule_out(vm: str) -> Psql:

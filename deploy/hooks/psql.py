@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 
-from allclear_hook import Unreachable, progress
+from allclear_hook import Rejected, Unreachable, progress
 from client import Client
 
 # A random mark, which no answer can contain.
@@ -19,10 +19,22 @@ REJECTED = re.compile(
     r"authentication failed|no pg_hba\.conf entry|not permitted to log in|no password supplied"
     r'|(role|database|user) "[^"]*" does not exist|permission denied for database'
 )
+# The words of the server about a right that the login lacks.
+LACKS_RIGHT = re.compile(r"must be (super|a member|owner)|must have|permission denied|[Oo]nly roles with")
 
 
 class Refused(Unreachable):
     """The server answered with an error."""
+
+
+class LacksRight(Rejected):
+    """The server answered that the login lacks a right. Waiting grants no right."""
+
+
+def first_error(said: list[str]) -> str:
+    """A warning at log-in may precede the reason, and details may follow."""
+    errors = [line for line in said if "error:" in line or "FATAL:" in line]
+    return (errors or said or ["the connection was lost"])[0].replace("psql: error: ", "")
 
 
 class Psql(Client):
@@ -49,7 +61,8 @@ class Psql(Client):
         text, _, has_failed = self.hear(f"{END}\n", seconds)[0].rpartition("\n")
         warned = self.warnings()
         if has_failed == "true":
-            raise Refused(f"{self.name}: {warned.split('ERROR:')[-1].strip() or 'refused'}")
+            why = warned.split("ERROR:")[-1].strip() or "refused"
+            raise (LacksRight if LACKS_RIGHT.search(why) else Refused)(f"{self.name}: {why}")
         if warned:
             progress(f"{self.name}: {warned}")
         return text.strip()
@@ -58,6 +71,4 @@ class Psql(Client):
         return bool(REJECTED.search(self.lost))
 
     def why_it_ended(self, said: list[str]) -> str:
-        """A warning at log-in may precede the reason, and details may follow."""
-        errors = [line for line in said if "error:" in line or "FATAL:" in line]
-        return (errors or said or ["the connection was lost"])[0].replace("psql: error: ", "")
+        return first_error(said)

@@ -21,9 +21,9 @@ const PROGRAMS: &[(&str, &str)] = deployed![
     "allclear_hook.py" "client.py" "disks.py" "etcd.py" "etcd_check.py" "etcd_cluster.py" "etcd_data.py" "mariadb.py"
     "mariadb_check.py" "mariadb_compare.py" "mariadb_configuration.py" "mariadb_copy.py" "mariadb_data.py"
     "mariadb_members.py" "mariadb_replication.py" "mariadb_rights.py" "mariadb_switch.py" "pgbouncer.py"
-    "pgbouncer_pooler.py" "postgresql.py" "postgresql_candidate.py" "postgresql_check.py" "postgresql_data.py"
-    "postgresql_members.py" "postgresql_restore.py" "postgresql_server.py"
-    "postgresql_switch.py" "psql.py" "redis_check.py" "redis_hook.py" "redis_members.py" "redis_sentinels.py"
+    "pgbouncer_pooler.py" "postgresql.py" "postgresql_candidate.py" "postgresql_check.py"
+    "postgresql_check_replication.py" "postgresql_data.py" "postgresql_members.py" "postgresql_restore.py"
+    "postgresql_server.py" "postgresql_switch.py" "psql.py" "redis_check.py" "redis_hook.py" "redis_members.py" "redis_sentinels.py"
     "redis_server.py" "redis_switch.py" "resp.py"
 ];
 

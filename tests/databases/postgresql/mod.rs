@@ -11,6 +11,7 @@ mod processes;
 mod reasons;
 mod rewinds;
 mod stops;
+mod strays;
 mod switches;
 mod synchronous;
 mod tablespaces;
