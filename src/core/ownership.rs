@@ -84,6 +84,8 @@ pub enum OwnershipError {
     /// The configured workload of this name has a hook that an open event needs, and the registration has none of the
     /// phase.
     Lacks { name: WorkloadName, phase: Phase, event: EventId },
+    /// The member is prepared for an event, and the registration lacks a hook that brings the member back.
+    OwesRestore { name: WorkloadName, phase: Phase, event: EventId },
     /// The configured workload of this name is a member of a group. The registration would take the workload out of the
     /// group.
     LeavesGroup { name: WorkloadName, group: GroupName },
@@ -150,6 +152,11 @@ impl fmt::Display for OwnershipError {
                 f,
                 "event {event} is open, and the configured workload {name} has a {phase} hook that the event may need: \
                  register a {phase} hook too, or connect again when the event is over"
+            ),
+            Self::OwesRestore { name, phase, event } => write!(
+                f,
+                "event {event} took {name} out of service, and its {phase} hook brings it back: register the {phase} \
+                 hook too, or declare the workload restored with `allclear workload restored`"
             ),
             Self::LeavesGroup { name, group } => write!(
                 f,
@@ -238,10 +245,22 @@ impl State {
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }
-        match self.prepares(vm).filter(|_| known.is_more_than(workload)) {
-            Some(event) => Err(OwnershipError::Needed { name: name.clone(), event: event.announcement.id.clone() }),
-            None => Ok(()),
+        if let Some(event) = self.prepares(vm).filter(|_| known.is_more_than(workload)) {
+            return Err(OwnershipError::Needed { name: name.clone(), event: event.announcement.id.clone() });
         }
+        self.keeps_restore(vm, known, workload)
+    }
+
+    /// Whether the new registration has the hooks that bring a prepared member back. Without these hooks the member would
+    /// count as in service at once.
+    fn keeps_restore(&self, vm: &VmName, known: &Workload, workload: &Workload) -> Result<(), OwnershipError> {
+        let Some(slot) = self.slots.get(&known.on(vm)).filter(|slot| slot.needs_restore) else { return Ok(()) };
+        let has = |workload: &Workload, phase| workload.hooks.iter().any(|hook| hook.phase == phase);
+        let lost =
+            [Phase::Restore, Phase::Ready].into_iter().find(|phase| has(known, *phase) && !has(workload, *phase));
+        lost.map_or(Ok(()), |phase| {
+            Err(OwnershipError::OwesRestore { name: workload.name.clone(), phase, event: slot.by.clone() })
+        })
     }
 
     /// Whether this user may end the registration. With `force` a trusted user may do so during an event.

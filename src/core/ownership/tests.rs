@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::document::tests::announced;
 use crate::model::document::{Announcement, Status};
+use crate::model::slot::{Slot, SlotState};
 use crate::model::state::Replica;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Hook, OnAbsent};
@@ -74,4 +75,34 @@ fn who_connects_first_during_an_event_brings_the_phases_of_the_configured_worklo
     assert_eq!(registers(&[], true), lacks(Phase::Failover));
     assert_eq!(registers(&[Phase::Failover], true), lacks(Phase::Drain));
     assert_eq!(registers(&[Phase::Drain, Phase::Failover], true), Ok(()));
+}
+
+#[test]
+fn a_member_that_is_out_keeps_the_hooks_that_bring_it_back() {
+    let hooks = |phases: &[Phase]| phases.iter().map(|phase| Hook::of(*phase)).collect();
+    let known = Workload { hooks: hooks(&[Phase::Shutdown, Phase::Restore, Phase::Ready]), ..dialled("db", None) };
+    let may = |needs_restore, phases: &[Phase]| {
+        let mut state = with(None, Some(known.clone()), false);
+        let slot = Slot {
+            stint: 1,
+            first_stint: 1,
+            state: SlotState::Out,
+            since: Timestamp(0),
+            group: None,
+            events: [EventId::new("e")].into(),
+            by: EventId::new("e"),
+            was_fit: true,
+            restore_failed: false,
+            needs_restore,
+        };
+        state.slots.insert(known.on(&vm()), slot);
+        let new = Workload { hooks: hooks(phases), ..dialled("db", None) };
+        state.may_register(&vm(), &new, &grants())
+    };
+    let owes =
+        |phase| Err(OwnershipError::OwesRestore { name: WorkloadName("db".into()), phase, event: EventId::new("e") });
+    assert_eq!(may(true, &[Phase::Shutdown]), owes(Phase::Restore));
+    assert_eq!(may(true, &[Phase::Restore]), owes(Phase::Ready));
+    assert_eq!(may(true, &[Phase::Restore, Phase::Ready]), Ok(()), "a database may come back with other hooks");
+    assert_eq!(may(false, &[]), Ok(()));
 }

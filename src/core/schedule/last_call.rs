@@ -11,8 +11,10 @@ use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Intent, Member, Phase};
 use crate::schedule::affected_members::needed;
+use crate::schedule::failure::holding_failure_among;
 use crate::schedule::groups::{affected_groups, max_unavailable};
 use crate::schedule::required::required_steps;
+use crate::schedule::slots;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
@@ -135,13 +137,22 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     if !is_near(event, now) || now >= event.notice_ends() || event.hold(now).is_some_and(|hold| hold.no_hooks) {
         return false;
     }
-    let waits = event.slots_since.is_none() || event.hold(now).is_some() || state.pause(now).is_some();
+    // An event with slots waits too: for a hook that failed, or for members that went out of service meanwhile.
+    let waits = !slots::may_disrupt(state, event, now);
     waits && has_service(state, event) && now >= begins_at(state, event) && !is_behind(state, event, now)
 }
 
-/// Whether there is service to move away.
+/// Whether there is service to move away. A member whose hook failed is left as it is: the later hooks of the member
+/// wait for this hook.
 pub fn has_service(state: &State, event: &Event) -> bool {
-    required_steps(state, event).iter().any(|step| step.id.phase.is_disruptive() && is_left(event, step))
+    let steps = required_steps(state, event);
+    let is_stopped = |step: &Step<'_>| {
+        let own = core::slice::from_ref(step);
+        holding_failure_among(event, own, event.first_seen()).is_some()
+    };
+    let stopped: Vec<&Member> = steps.iter().filter(|step| is_stopped(step)).map(|step| &step.member).collect();
+    let mut left = steps.iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
+    left.any(|step| !stopped.contains(&&step.member))
 }
 
 /// Last calls of one group begin in sequence: each when the hooks of the one before have ended, or should have.

@@ -214,8 +214,10 @@ pub fn holds_slots(state: &State, event: &Event) -> bool {
     state.slots.values().any(|slot| slot.events.contains(&event.announcement.id))
 }
 
-/// The time when the event returns its slots, unless the event can go on before.
+/// The time when the event returns its slots, unless the event can go on before. `None` without a return before the
+/// notice is about to end.
 pub fn gives_back_at(state: &State, event: &Event) -> Option<Timestamp> {
     let since = event.stuck_since.filter(|_| holds_slots(state, event))?;
-    Some(since.plus(event.give_back_after()))
+    let at = since.plus(event.give_back_after());
+    (event.is_drill() || !last_call::is_near(event, at)).then_some(at)
 }

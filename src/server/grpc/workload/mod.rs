@@ -167,9 +167,9 @@ impl WorkloadRpc {
     }
 
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
-        use ownership::OwnershipError::{Lacks, LeavesGroup, Needed, UndefinedGroup};
+        use ownership::OwnershipError::{Lacks, LeavesGroup, Needed, OwesRestore, UndefinedGroup};
         match why {
-            Needed { .. } | Lacks { .. } => return Status::failed_precondition(why.to_string()),
+            Needed { .. } | Lacks { .. } | OwesRestore { .. } => return Status::failed_precondition(why.to_string()),
             UndefinedGroup { .. } | LeavesGroup { .. } => return Status::invalid_argument(why.to_string()),
             _ => {}
         }

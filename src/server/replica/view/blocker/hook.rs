@@ -44,15 +44,7 @@ impl Teller<'_> {
             Blocker::Unregistered { replica, passed_over_at } => self.unregistered(replica, *passed_over_at),
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
                 let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
-                let again = if slots::waits_for_last_call(self.event) {
-                    "the hook may run again shortly before the notice ends; "
-                } else if self.event.slots_since.is_none() {
-                    "the hook runs again with the next preparation, when its members are back; "
-                } else {
-                    ""
-                };
-                let next =
-                    format!("allclear does not approve the event; {}{again}{}", self.gives_back(), self.platform());
+                let next = format!("allclear does not approve the event; {}{}", self.again(), self.platform());
                 let resolved_by = "an operator, by letting the hook run again once the cause is mended, or by skipping \
                                    the hook or approving the event; for future events, the owner of the workload";
                 Sentences::new(message, Some(*notice_ends), next, resolved_by)
@@ -73,12 +65,27 @@ impl Teller<'_> {
     }
 
     /// The next step of a running hook; the text ends with the consequence of the deadline.
-    /// The return of the members that the event keeps out, after which the hooks run again.
-    fn gives_back(&self) -> String {
-        let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > self.input.now);
-        at.map_or_else(String::new, |at| {
-            format!("at {} its members return to service, and then the hooks run again; ", rfc3339(at))
-        })
+    /// When a hook that failed runs again.
+    fn again(&self) -> String {
+        if slots::waits_for_last_call(self.event) {
+            return "the hook may run again shortly before the notice ends; ".into();
+        }
+        let now = self.input.now;
+        let then = if self.event.hold(now).is_some() {
+            "when the hold ends"
+        } else if self.state.pause(now).is_some() && !self.event.is_drill() {
+            "when the pause ends"
+        } else {
+            "when they are back"
+        };
+        if self.event.slots_since.is_none() {
+            return format!("its members return to service, and the hooks run again {then}; ");
+        }
+        let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > now);
+        at.map_or_else(
+            || "the hook does not run again by itself; ".into(),
+            |at| format!("at {} its members return to service, and the hooks run again {then}; ", rfc3339(at)),
+        )
     }
 
     /// When the hooks of an event go on that an operator has halted.
