@@ -23,7 +23,7 @@ pub struct KnownRole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastRole {
     pub role: Role,
-    /// Since when the replica is unreachable; `None` if another member of the group reports the primary too.
+    /// Since when the replica is unreachable, or the session is disconnected; `None` if another member of the group reports the primary too.
     pub unreachable_since: Option<Timestamp>,
 }
 
@@ -50,15 +50,20 @@ pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> Know
         let since = since.or(input.isolated.as_ref().map(|isolated| isolated.since)).unwrap_or(input.now);
         return old(Some(to_the_second(since)));
     }
+    // A session tells its role while it is connected: another member may be the primary since.
+    if let Some(since) = state.away_since(member) {
+        return old(Some(to_the_second(since)));
+    }
     if role == Role::Primary && has_rival(state, input, member) {
         return old(None);
     }
     KnownRole { role, last: None }
 }
 
-/// Whether the member reports the primary. A member with a failover that is done has stopped, and its report may be old.
+/// Whether the member reports the primary. A member with a failover that is done has stopped, and its report may be old,
+/// as the report of a disconnected session.
 fn reports_primary(state: &State, member: &Member) -> bool {
-    state.role(member) == Role::Primary && !has_handed_over(state, member)
+    state.role(member) == Role::Primary && !has_handed_over(state, member) && state.away_since(member).is_none()
 }
 
 /// Whether the member is out of service after a failover that is done.
@@ -107,7 +112,9 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
     let of_group = || state.workloads().filter(|(_, workload)| workload.group.as_ref() == Some(group));
     let moves = |workload: &Workload| workload.hooks.iter().any(|hook| hook.phase == Phase::Failover);
     let members: Vec<Member> = of_group().map(|(vm, workload)| workload.on(vm)).collect();
-    let is_certain = members.iter().all(|it| input.reaches(&it.vm) && state.role(it) != Role::Unknown);
+    let is_certain = members
+        .iter()
+        .all(|it| input.reaches(&it.vm) && state.role(it) != Role::Unknown && state.away_since(it).is_none());
     if members.len() < 2 || !is_certain || !of_group().any(|(_, workload)| moves(workload)) {
         return None;
     }

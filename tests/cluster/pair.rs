@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::wire::pb::allclear::operator::v1::Event;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
 
 use super::cluster::Cluster;
@@ -179,7 +179,11 @@ async fn a_lone_secondary_that_was_restarted_goes_on_waiting_and_approves() {
     let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "no_quorum");
     cluster.until_event(secondary, &id, "waiting", waits).await;
     cluster.kill(secondary);
+    // Nobody counts the time while the replica is down.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     cluster.start(secondary);
+    let is_told = |status: &Status| status.warnings.iter().any(|it| it.text.contains("less time is left"));
+    cluster.until(secondary, "told that its time is behind", is_told).await;
     let event = cluster.until_approved(secondary, &id).await;
     assert_eq!(event.approvals.len(), 1);
     assert_eq!(cluster.cloud.posts().await.len(), 1);

@@ -184,3 +184,18 @@ fn a_group_without_a_primary_or_with_two_is_told_once_all_members_have_said_so()
         assert_eq!(fault(roles, has_failover, reachable), []);
     }
 }
+
+#[test]
+fn a_disconnected_session_tells_no_role_and_takes_none_from_another_member() {
+    let mut state = with([Role::Primary, Role::Primary], true);
+    let away = Timestamp(970_000);
+    let replica = alloc::sync::Arc::make_mut(state.replicas.get_mut(&VmName::new("a")).unwrap());
+    replica.disconnected.insert(WorkloadName("w".into()), away);
+    let role = |vm| {
+        known_role(&state, &input(&["a", "b"]), &Member { vm: VmName::new(vm), workload: WorkloadName("w".into()) })
+    };
+    let last = LastRole { role: Role::Primary, unreachable_since: Some(away) };
+    assert_eq!(role("a"), KnownRole { role: Role::Unknown, last: Some(last) });
+    assert_eq!(role("b"), KnownRole { role: Role::Primary, last: None });
+    assert_eq!(primary_faults(&state, &input(&["a", "b"])), []);
+}

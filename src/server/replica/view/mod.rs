@@ -17,6 +17,7 @@ pub mod warning;
 mod workload;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -26,6 +27,7 @@ pub use self::post_detail::detail;
 pub use self::primary::primaries;
 use super::SharedParts;
 use super::clock::{self, rfc3339};
+use super::clock_skew::WARN_ABOVE;
 use super::cluster::ClusterHandle;
 use super::input_source::InputSource;
 use super::journal::ApprovalJournal;
@@ -34,6 +36,7 @@ use super::metrics::Metrics;
 use super::watchdog::Watchdog;
 use crate::consensus::{RaftRole, RaftStatus};
 use crate::net::tls::Credentials;
+use allclear_core::cluster_time::Trust;
 use allclear_core::isolation::reconciliation::with_local_facts;
 use allclear_core::model::event::Event;
 use allclear_core::model::event_lookup::NotSelected;
@@ -155,9 +158,17 @@ impl View {
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));
+        warnings.extend(self.time_from_before_the_start(now));
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
+    }
+
+    fn time_from_before_the_start(&self, now: Timestamp) -> Option<shown::Warning> {
+        let time = &self.cluster.time;
+        let behind = Duration::from_millis(u64::try_from(time.wall_is_ahead_by()).unwrap_or_default());
+        let is_old = time.trust() == Trust::Unknown && !self.cluster.consensus.status_now().has_leader();
+        (is_old && behind > WARN_ABOVE).then(|| warning::time_from_before_the_start(now, behind))
     }
 
     /// This replica's TLS credentials; `None` where the replica uses plain text.

@@ -190,6 +190,18 @@ pub(super) fn time_in_doubt(differences: &ClockSkew) -> Option<shown::Warning> {
     Some(shown::Warning { since: rfc3339(differences.in_doubt_since()?), text: text.into(), event: String::new() })
 }
 
+/// The warning while this replica has no time from the cluster: its time goes on from the last entry before its start.
+/// `behind` is by how much the wall clock is ahead.
+pub(super) fn time_from_before_the_start(since: Timestamp, behind: Duration) -> shown::Warning {
+    let text = format!(
+        "since its start this replica has no time from the cluster, so its times count from its last entry: by the clock \
+         of this VM they are {} s behind, and less time is left than this replica says. The times are right again with a \
+         quorum",
+        behind.as_secs()
+    );
+    shown::Warning { since: rfc3339(since), text, event: String::new() }
+}
+
 /// The event's VMs, as many as fit a log line.
 fn named(event: &Event, between: &str) -> String {
     let vms = &event.announcement.resources;
