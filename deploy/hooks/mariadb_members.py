@@ -35,8 +35,9 @@ DELIMITER = "$allclear$"
 # The escapes of `--batch` for the ends of fields and rows.
 ESCAPED = re.compile(r"\\(.)")
 MEANT = {"n": "\n", "t": "\t", "0": "\0"}
-# Access denied, to a schema too, or by the plugin of the account; a host without permission.
-REJECTED = (1044, 1045, 1130, 1698)
+# Access denied, to a schema or a table too, for lack of a privilege, or by the plugin of the account; a host without
+# permission. Waiting grants no right.
+REJECTED = (1044, 1045, 1130, 1142, 1143, 1227, 1698)
 ERROR = re.compile(r"ERROR (\d+) \((\w+)\)(?: at line \d+)?: ")
 
 

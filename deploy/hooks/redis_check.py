@@ -106,6 +106,9 @@ def own(cluster: Cluster, seen: Seen) -> list[str]:
 def replication(cluster: Cluster, seen: Seen) -> list[str]:
     """Whether replication runs, and all members know each other by the addresses in MEMBERS."""
     primaries = [member for member, view in seen.items() if view.is_primary]
+    if not primaries and cluster.unseen:
+        # A member that does not answer may be the primary.
+        return []
     if len(primaries) != 1:
         return [f"{', '.join(map(str, primaries)) or 'no member'} is a primary; one must be"]
     primary, wrong = primaries[0], []

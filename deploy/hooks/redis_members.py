@@ -79,7 +79,8 @@ class Cluster:
         return self.sentinels is not None or member.is_empty()
 
     def no_primary(self) -> str:
-        return "; ".join(["no member is a primary", *self.unseen.values()])
+        # A member that does not answer may be the primary.
+        return "; ".join(["the primary is not known" if self.unseen else "no member is a primary", *self.unseen.values()])
 
     def priority(self, member: Member) -> int:
         """The replica-priority by the member's configuration. The present value may come from a switch."""

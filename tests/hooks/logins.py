@@ -4,7 +4,8 @@ import unittest
 
 import etcd_cluster
 import resp
-from psql import REJECTED
+from mariadb_members import REJECTED as REJECTED_BY_MARIADB
+from psql import LACKS_RIGHT, REJECTED
 
 
 class Words(unittest.TestCase):
@@ -42,3 +43,17 @@ class Words(unittest.TestCase):
             "did not answer within 5 s",
         ):
             self.assertFalse(REJECTED.search(words), words)
+
+    def test_a_right_that_is_missing_is_told_from_an_error_that_may_pass(self):
+        for words in (
+            "permission denied for function pg_promote",
+            "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT",
+            'permission denied to set parameter "synchronous_standby_names"',
+            "must be superuser to execute ALTER SYSTEM command",
+            "must be a member of the role whose process is being terminated or member of pg_signal_backend",
+        ):
+            self.assertTrue(LACKS_RIGHT.search(words), words)
+        for words in ("recovery is not in progress", 'could not open file "standby.signal": Permission denied'):
+            self.assertFalse(LACKS_RIGHT.search(words), words)
+        # Access denied to a schema, to a table, for lack of a privilege; too many connections.
+        self.assertEqual([code in REJECTED_BY_MARIADB for code in (1044, 1142, 1227, 1040)], [True, True, True, False])
