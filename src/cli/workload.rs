@@ -53,7 +53,12 @@ impl WorkloadSubcommand {
             }
             Self::Restored { workload, reason, asker, target } => {
                 let request = shown::DeclareRestoredRequest { workload: workload.clone(), reason };
-                let told = |_: &shown::DeclareRestoredResponse| format!("{workload} counts as in service\n");
+                let told = |_: &shown::DeclareRestoredResponse| {
+                    format!(
+                        "{workload} counts as in service: it is not restored any more, and a waiting event of its group \
+                         may go on at once\n"
+                    )
+                };
                 target.change(&asker, async |client| client.declare_restored(request).await, told)
             }
             Self::Remove { workload, reason, asker, target } => {

@@ -126,7 +126,10 @@ impl Commands<'_> {
                 let does = "show which members are out of service, and which hooks are owed";
                 self.add(does, command("workload list", &[]));
                 for member in &blocker.unrestored {
-                    let does = format!("repair {member}; if it serves already, declare it in service");
+                    let does = format!(
+                        "repair {member}; only if you have seen that it serves already, declare it in service: this event \
+                         then takes its own members down at once"
+                    );
                     self.add_with_reason(does, command("workload restored", &[member]));
                 }
             }
