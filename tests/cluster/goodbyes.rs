@@ -25,10 +25,12 @@ async fn refused(cluster: &Cluster, hello: pb::Hello) -> tonic::Status {
 }
 
 #[tokio::test]
-async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_goes_on_where_it_was() {
-    let (cluster, id, mut database, step) = in_the_middle(database(&[Drain, Restore])).await;
+async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_is_away_at_once_and_goes_on_where_it_was() {
+    let leased = pb::Hello { lease_ms: Some(300_000), ..database(&[Drain, Restore]) };
+    let (cluster, id, mut database, step) = in_the_middle(leased).await;
     database.say(goodbye(false)).await;
     assert_eq!(database.end().await.code(), Code::Ok);
+    cluster.until(0, "without the workload", |status: &Status| !status.workloads[0].connected).await;
     // This process was upgraded too far.
     let known = || knows(&step.attempt, None);
     let newest = refused(&cluster, pb::Hello { versions: vec![2], ..second(known()) }).await;

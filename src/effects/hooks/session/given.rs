@@ -56,7 +56,7 @@ impl Sessions {
             }
             (_, Some(seat)) if !terms.is_left_over && is_live => send(seat, &mut attempt),
             // The log may not know yet that the workload is disconnected.
-            (_, Some(seat)) if seat.lapsed.is_some() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
+            (_, Some(seat)) if !seat.is_connected() && seat.greeting.workload.on_absent != OnAbsent::Hold => {
                 end(reports, key, &mut attempt, not_connected(&task.workload));
             }
             _ => {

@@ -140,6 +140,16 @@ impl Sessions {
         }
     }
 
+    /// Ends a session at the wish of its workload, which counts as disconnected from now on. The lease of its running
+    /// attempts continues, so that the next process of the workload can go on with them.
+    pub fn say_goodbye(&self, visit: &SessionToken) {
+        let mut book = self.shared.book();
+        if let Ok(seat) = book.seat(visit) {
+            seat.say_goodbye();
+            book.changes.send_replace(());
+        }
+    }
+
     /// Marks a registration for removal.
     pub fn mark_expired(&self, name: &WorkloadName) {
         let mut book = self.shared.book();

@@ -20,6 +20,8 @@ pub(super) struct Session {
     heard: Instant,
     /// The time at which the lease expired.
     pub(super) lapsed: Option<Instant>,
+    /// The workload has ended the session itself, so it does not serve although the lease runs on.
+    has_said_goodbye: bool,
     /// The registration is to be removed.
     pub(super) is_due_to_go: bool,
     line: Option<mpsc::Sender<ToWorkload>>,
@@ -30,7 +32,16 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(greeting: Hello, token: String, line: mpsc::Sender<ToWorkload>, now: Instant) -> Self {
         let line = Some(line);
-        Self { greeting, token, heard: now, lapsed: None, is_due_to_go: false, line, stopped: BTreeSet::new() }
+        Self {
+            greeting,
+            token,
+            heard: now,
+            lapsed: None,
+            has_said_goodbye: false,
+            is_due_to_go: false,
+            line,
+            stopped: BTreeSet::new(),
+        }
     }
 
     /// A registered workload that has not connected to this run of the replica yet.
@@ -46,10 +57,16 @@ impl Session {
         };
         let lapsed = (!condition.connected).then_some(now);
         let (token, stopped) = (String::new(), BTreeSet::new());
-        Self { greeting, token, heard: now, lapsed, is_due_to_go: false, line: None, stopped }
+        let (has_said_goodbye, is_due_to_go) = (false, false);
+        Self { greeting, token, heard: now, lapsed, has_said_goodbye, is_due_to_go, line: None, stopped }
     }
 
-    /// The workload is connected, as far as can be determined.
+    /// The workload counts as connected: it has a lease, and has not ended the session.
+    pub(super) fn is_connected(&self) -> bool {
+        self.lapsed.is_none() && !self.has_said_goodbye
+    }
+
+    /// Messages reach the workload, as far as can be determined.
     pub(super) fn is_live(&self) -> bool {
         self.lapsed.is_none() && self.line.as_ref().is_some_and(|line| self.greeting.polls || !line.is_closed())
     }
@@ -77,6 +94,11 @@ impl Session {
 
     pub(super) fn close_stream(&mut self) {
         self.line = None;
+    }
+
+    pub(super) fn say_goodbye(&mut self) {
+        self.has_said_goodbye = true;
+        self.close_stream();
     }
 
     pub(super) fn end(&mut self, why: &str) {
@@ -162,7 +184,7 @@ impl Session {
         SessionRegistration {
             workload: self.greeting.workload.clone(),
             role: self.greeting.role,
-            connected: self.lapsed.is_none(),
+            connected: self.is_connected(),
             has_dialled: self.has_dialled(),
             is_due_to_go: self.is_due_to_go,
         }

@@ -76,6 +76,28 @@ async fn after_the_lease_what_was_sent_is_lost_and_what_was_not_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_says_goodbye_is_disconnected_at_once_and_its_attempts_keep_the_lease() {
+    let mut bench = SessionFixture::open();
+    let (visit, _line) = bench.dial(greeting("1"));
+    bench.run("a");
+    let mut changes = bench.sessions.changes();
+    bench.sessions.say_goodbye(&visit);
+    assert!(!bench.is_connected() && changes.has_changed().unwrap());
+    assert_eq!(bench.sessions.hear(&visit, None), Err(SessionClosed));
+    sleep(9 * SECOND).await;
+    assert_eq!(bench.sessions.known("a"), Some(AttemptState::Running));
+    let (visit, mut told) = bench.dial(knowing("2", "a", None));
+    assert!(bench.is_connected());
+    assert_eq!(words(&mut told), ["deadline"], "the next process goes on");
+    bench.sessions.say_goodbye(&visit);
+    assert!(timeout(9 * SECOND, bench.end()).await.is_err());
+    assert!(lost(&bench.end().await), "nobody came back within the lease");
+    changes.mark_unchanged();
+    bench.sessions.say_goodbye(&visit);
+    assert!(!changes.has_changed().unwrap(), "the session was over already");
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_the_deadline_it_is_told_to_stop_and_then_its_time_is_over() {
     let mut bench = SessionFixture::open();
     let (visit, mut told) = bench.dial(greeting("1"));

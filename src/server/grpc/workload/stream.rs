@@ -121,8 +121,11 @@ impl Stream {
                 Ok((attempt, said)) => Ok(sessions.report(&self.visit, &attempt, said)?),
                 Err(problem) => self.say(To::Problem(problem)).await,
             },
-            Some(From::Goodbye(pb::Goodbye { unregister: false })) => Err(StreamEnd::Gone),
-            Some(From::Goodbye(pb::Goodbye { unregister: true })) => {
+            Some(From::Goodbye(pb::Goodbye { unregister })) => {
+                sessions.say_goodbye(&self.visit);
+                if !unregister {
+                    return Err(StreamEnd::Gone);
+                }
                 match self.door.unregister(&self.visit.workload, self.uid, false).await {
                     Ok(()) => Err(StreamEnd::Gone),
                     Err(status) => Err(StreamEnd::With(status)),
