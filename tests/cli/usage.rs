@@ -1,5 +1,9 @@
 //! Help, version and wrong usage.
 
+use std::io::Read as _;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
 use super::{allclear, stderr, stdout};
 
 #[test]
@@ -35,4 +39,27 @@ fn members_and_leadership_are_asked_of_a_replica_and_wrong_usage_ends_with_2() {
         assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
         assert!(stderr(&output).contains("/nowhere/operator.sock"), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn a_change_whose_connection_breaks_may_be_done_and_a_query_has_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("operator");
+    let listener = UnixListener::bind(&path).unwrap();
+    // Reads requests, and answers none.
+    std::thread::spawn(move || {
+        for mut caller in listener.incoming().flatten() {
+            caller.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            let mut taken = [0; 4096];
+            while caller.read(&mut taken).is_ok_and(|count| count > 0) {}
+        }
+    });
+    let run = |arguments: &[&str]| {
+        let output = allclear(&[arguments, &["--endpoint", path.to_str().unwrap()]].concat(), &[]);
+        (output.status.code(), stderr(&output).to_owned())
+    };
+    let (code, said) = run(&["pause", "--until", "2h", "--reason", "a backup"]);
+    assert!(code == Some(1) && said.contains("the change may or may not be done: see `allclear status`"), "{said}");
+    let (code, said) = run(&["member", "list"]);
+    assert!(code == Some(3) && said.contains("no replica answers at"), "{said}");
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 use tonic::metadata::{BinaryMetadataValue, MetadataValue};
 use tonic::service::Interceptor;
@@ -123,16 +122,18 @@ impl OperatorConnection {
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
     ) -> Result<T, OperatorClientError> {
         let answer = timeout(ANSWER_WITHIN, call(&mut self.client)).await;
-        self.read(answer)
+        let answer = answer.unwrap_or_else(|_| Err(not_in_time()));
+        answer.map(Response::into_inner).map_err(|status| unanswered(&self.path, &status))
     }
 
-    /// Runs a call with a change.
+    /// Runs a call with a change. The call is sent, so the change may be done although no answer came back.
     pub async fn change<T>(
         &mut self,
         call: impl AsyncFnOnce(&mut Client) -> RpcResult<T>,
     ) -> Result<T, OperatorClientError> {
         let answer = timeout(CHANGE_WITHIN, call(&mut self.client)).await;
-        self.read(answer)
+        let answer = answer.unwrap_or_else(|_| Err(not_in_time()));
+        answer.map(Response::into_inner).map_err(|status| unchanged_or_unclear(&status))
     }
 
     /// Streams the status now and after every change, until the replica stops.
@@ -141,28 +142,71 @@ impl OperatorConnection {
     ) -> Result<impl Stream<Item = Result<shown::Status, OperatorClientError>> + use<>, OperatorClientError> {
         let stream = self.query(async |client| client.watch(shown::WatchRequest {}).await).await?;
         let path = self.path.clone();
-        Ok(stream.map(move |next| next.map_err(|status| failed(&path, &status))))
-    }
-
-    fn read<T>(&self, answer: Result<RpcResult<T>, Elapsed>) -> Result<T, OperatorClientError> {
-        match answer {
-            Ok(Ok(response)) => Ok(response.into_inner()),
-            Ok(Err(status)) => Err(failed(&self.path, &status)),
-            Err(_) => Err(OperatorClientError::NoAnswer {
-                path: self.path.clone(),
-                why: "the replica did not answer in time".into(),
-            }),
-        }
+        Ok(stream.map(move |next| next.map_err(|status| unanswered(&path, &status))))
     }
 }
 
-fn failed(path: &Path, status: &Status) -> OperatorClientError {
+fn not_in_time() -> Status {
+    Status::deadline_exceeded("the replica did not answer in time")
+}
+
+/// The call did not end by an answer of the replica: the connection broke, or the time was over.
+fn is_broken(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unavailable
+            | Code::Cancelled
+            | Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::DataLoss
+            | Code::Aborted
+    )
+}
+
+/// The error of a query.
+fn unanswered(path: &Path, status: &Status) -> OperatorClientError {
+    let why = status.message().to_owned();
     match status.code() {
-        Code::NotFound => OperatorClientError::NotFound(status.message().into()),
-        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded | Code::Unknown => {
-            OperatorClientError::NoAnswer { path: path.into(), why: status.message().into() }
+        Code::NotFound => OperatorClientError::NotFound(why),
+        code if is_broken(code) => OperatorClientError::NoAnswer { path: path.into(), why },
+        _ => OperatorClientError::Refused(why),
+    }
+}
+
+/// The error of a change that was sent. Only an answer of the replica says that nothing was changed.
+fn unchanged_or_unclear(status: &Status) -> OperatorClientError {
+    let why = status.message();
+    match status.code() {
+        Code::NotFound => OperatorClientError::NotFound(why.into()),
+        // The replica says what may be done, and where to look.
+        Code::Aborted => OperatorClientError::Unclear(why.into()),
+        code if is_broken(code) => OperatorClientError::Unclear(format!(
+            "{why}; the change may or may not be done: see `allclear status`, `allclear explain` or `allclear member \
+             list` before you repeat the command"
+        )),
+        _ => OperatorClientError::Refused(why.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_without_an_answer_is_unclear_and_a_query_without_one_has_no_replica() {
+        for code in
+            [Code::Unavailable, Code::Cancelled, Code::Unknown, Code::DeadlineExceeded, Code::Internal, Code::DataLoss]
+        {
+            let broken = Status::new(code, "it broke");
+            let OperatorClientError::Unclear(said) = unchanged_or_unclear(&broken) else { panic!("{code}") };
+            assert!(said.starts_with("it broke; the change may or may not be done: see `allclear status`"), "{said}");
+            let query = unanswered(Path::new("/socket"), &broken);
+            assert!(matches!(query, OperatorClientError::NoAnswer { .. }), "{code}");
         }
-        Code::Aborted => OperatorClientError::Unclear(status.message().into()),
-        _ => OperatorClientError::Refused(status.message().into()),
+        for code in [Code::InvalidArgument, Code::FailedPrecondition, Code::PermissionDenied] {
+            let refusal = unchanged_or_unclear(&Status::new(code, "no"));
+            assert!(matches!(refusal, OperatorClientError::Refused(_)), "{code}");
+        }
     }
 }
