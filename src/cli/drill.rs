@@ -14,7 +14,8 @@ use super::output::sentence;
 use super::policy::read_event;
 use super::query::{answered, endpoint_of_user, read_endpoint};
 use super::{Exit, examples, misused, runtime, say};
-use allclear_core::model::document::{EventType, NotBefore};
+use allclear_core::model::document::{EventType, NotBefore, Source};
+use allclear_core::model::drill;
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
@@ -41,8 +42,8 @@ pub(super) struct DrillCommand {
     #[arg(long, value_name = "NAME")]
     vm: Vec<String>,
     /// The source of the event: Platform or User
-    #[arg(long, value_name = "SOURCE", default_value = "Platform")]
-    source: String,
+    #[arg(long, value_name = "SOURCE", default_value = "Platform", value_parser = drill::source)]
+    source: Source,
     /// Runs only hooks that declare `dry_run`, and lists the other hooks
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
@@ -91,7 +92,7 @@ impl DrillCommand {
         let kind = EventType::parse(written);
         let asked = shown::DrillRequest {
             r#type: kind.to_string(),
-            source: self.source.clone(),
+            source: self.source.to_string(),
             resources: self.vm.clone(),
             dry_run: self.dry_run,
             ..shown::DrillRequest::default()

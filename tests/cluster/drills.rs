@@ -131,6 +131,7 @@ async fn a_drill_that_cannot_be_is_refused_with_its_reason() {
     for (arguments, exit, why) in [
         (&["Reboot"][..], 2, "a drill of Reboot needs a VM: add --vm NAME"),
         (&["Rebot", "--vm", "db-0"], 2, "Rebot: cannot be read"),
+        (&["Reboot", "--vm", "db-0", "--source", "Me"], 2, "\"Me\" is unknown; a drill has one of: Platform, User"),
         (&["Reboot", "--vm", "db-10"], 4, "no VM of this cluster is named db-10"),
         (&["--end", "drill-1"], 4, "there is no open drill drill-1"),
     ] {

@@ -8,12 +8,12 @@ use tonic::Status;
 use crate::replica::clock::from_rfc3339;
 use crate::replica::cluster::ClusterHandle;
 use allclear_core::model::command::{ApplyResult, BeginDrill, Command, EndDrill, Rejection, bounded};
-use allclear_core::model::document::{Announcement, EventType, NotBefore, Source};
-use allclear_core::model::drill::{Mode, PREFIX};
+use allclear_core::model::document::{Announcement, NotBefore};
+use allclear_core::model::drill::{self, Mode, PREFIX};
 use allclear_core::model::id::{EventId, VmName};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// The limit for a type, a source or a name.
+/// The limit for the name of a VM.
 const MAX_WORD_BYTES: usize = 256;
 /// The limit for VMs, as in a document's event.
 const MAX_RESOURCES: usize = 1_000;
@@ -68,9 +68,6 @@ async fn decided(
 /// Makes the announcement within the limits of the metadata service's documents.
 fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement, String> {
     let is_word = |word: &String| (1..=MAX_WORD_BYTES).contains(&word.len());
-    if !is_word(&asked.r#type) || asked.source.len() > MAX_WORD_BYTES {
-        return Err(format!("a drill has a type and a source of at most {MAX_WORD_BYTES} bytes"));
-    }
     if !(1..=MAX_RESOURCES).contains(&asked.resources.len()) || !asked.resources.iter().all(is_word) {
         return Err(format!("a drill names 1 to {MAX_RESOURCES} VMs"));
     }
@@ -81,8 +78,8 @@ fn announcement(id: EventId, asked: shown::DrillRequest) -> Result<Announcement,
     Ok(Announcement {
         id,
         status: document::Status::Scheduled,
-        kind: EventType::parse(&asked.r#type),
-        source: Source::parse(&asked.source),
+        kind: drill::event_type(&asked.r#type)?,
+        source: drill::source(&asked.source)?,
         resource_type: "VirtualMachine".into(),
         resources: asked.resources.iter().map(|name| VmName::new(name)).collect(),
         not_before: asked.not_before.map_or(Ok(NotBefore::Unknown), at)?,
