@@ -155,10 +155,69 @@ pub fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn the_commands_are_well_formed() {
         <Arguments as clap::CommandFactory>::command().debug_assert();
+    }
+
+    /// The text files below a folder of the source.
+    fn texts(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_text =
+                path.extension().is_some_and(|kind| ["rs", "js", "md", "proto", "toml"].iter().any(|it| kind == *it));
+            if path.is_dir() {
+                texts(&path, found);
+            } else if is_text && let Ok(text) = std::fs::read_to_string(&path) {
+                found.push((path, text));
+            }
+        }
+    }
+
+    /// The fault of a command line in a text: a command or a long option that does not exist.
+    fn fault(line: &str) -> Option<String> {
+        let mut command = <Arguments as clap::CommandFactory>::command();
+        command.build();
+        let mut command = &command;
+        for (place, word) in line.split_whitespace().filter(|word| *word != "\\").enumerate() {
+            let word = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+            if let Some(option) = word.strip_prefix("--") {
+                let option = option.split('=').next().unwrap_or_default();
+                let exists = command.get_arguments().any(|known| known.get_long() == Some(option));
+                if !exists && !["help", "version"].contains(&option) {
+                    return Some(format!("`{}` has no option --{option}", command.get_name()));
+                }
+            } else if let Some(sub) = command.find_subcommand(word) {
+                command = sub;
+            } else if place == 0 {
+                return Some(format!("there is no command {word:?}"));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn every_command_that_a_text_names_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut found = Vec::new();
+        for folder in ["src", "deploy", "proto"] {
+            texts(&root.join(folder), &mut found);
+        }
+        let mut named = 0;
+        for (path, text) in found {
+            for line in text.split("`allclear ").skip(1).filter_map(|rest| rest.split('`').next()) {
+                // A form or a test's piece of text begins with something else than a command.
+                if line.starts_with(|first: char| first.is_ascii_lowercase()) {
+                    named += 1;
+                    assert_eq!(fault(line), None, "{}: `allclear {line}`", path.display());
+                }
+            }
+        }
+        assert!(named > 200, "only {named} were found");
+        assert_eq!(fault("events --all").as_deref(), Some("`events` has no option --all"));
+        assert_eq!(fault("evnts").as_deref(), Some("there is no command \"evnts\""));
     }
 }

@@ -87,7 +87,7 @@ impl RequestGuard {
 async fn events(State(view): State<View>, RawQuery(query): RawQuery) -> Response {
     if query.is_some_and(|query| !query.is_empty()) {
         let why = "/v1/events takes no parameters: it lists the open events and the last 100 closed events; \
-                   `allclear events --all` and ListEvents over gRPC list every kept event";
+                   `allclear events --export` and ListEvents over gRPC list every kept event";
         return problem(StatusCode::BAD_REQUEST, why);
     }
     Json(view.events()).into_response()
