@@ -69,6 +69,7 @@ async fn a_wrong_request_is_an_invalid_argument_and_names_the_field() {
     for (request, field) in [
         (pause(None, "why"), "end"),
         (pause(end(When::At("soon".into())), "why"), "at: \"soon\""),
+        (pause(end(When::At("2026-01-01T00:00:00Z".into())), "why"), "in the future"),
         (pause(hour(), " "), "reason"),
     ] {
         let refused = client.pause(request).await.unwrap_err();
@@ -79,6 +80,17 @@ async fn a_wrong_request_is_an_invalid_argument_and_names_the_field() {
     let reason = "why".to_owned();
     let refused = client.release(shown::ReleaseRequest { event, reason }).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    for address in ["", "y", "y:"] {
+        let add = shown::AddMemberRequest { name: "db-1".into(), address: address.into(), reason: None };
+        let refused = client.add_member(add).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    }
+    for (kind, source) in [("Rebot", "User"), ("Reboot", "Me")] {
+        let (kind, source, resources) = (kind.into(), source.into(), vec!["db-0".into()]);
+        let drill = shown::DrillRequest { r#type: kind, source, resources, dry_run: true, ..Default::default() };
+        let refused = client.drill(drill).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    }
     let reason = "why".to_owned();
     let refused = client.resume(shown::ResumeRequest { reason }).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "no pause is in force: {refused}");

@@ -27,7 +27,9 @@ impl Consensus {
     /// replica a voter while there is room. Returns whether the replica votes. A member that answers at another address
     /// is dialled there from now on.
     pub async fn add_member(&self, name: &str, address: &str) -> Result<bool, RequestError> {
-        check(address)?;
+        if !is_address(address) {
+            return Err(RequestError::Refused(format!("the address {address:?} is not host:port")));
+        }
         let _one_at_a_time = self.changing.lock().await;
         self.lead()?;
         let membership = self.membership();
@@ -212,11 +214,9 @@ fn votes(membership: &Membership, node: u64) -> bool {
     configs.len() == 1 && configs.iter().all(|voters| voters.contains(&node))
 }
 
-fn check(address: &str) -> Result<(), RequestError> {
-    match address.rsplit_once(':') {
-        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
-        Some(_) | None => Err(RequestError::Refused(format!("the address {address:?} is not host:port"))),
-    }
+/// Whether a member can have this address: `host:port`.
+pub fn is_address(address: &str) -> bool {
+    address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 pub(super) async fn changed<R>(within: Duration, change: impl Future<Output = Changed<R>>) -> Result<(), RequestError> {

@@ -69,6 +69,7 @@ mod store_tests;
 pub use environment::{Environment, Work};
 pub use failure::{OpenError, RequestError};
 pub use member_list::{MemberNames, MemberStatus};
+pub use membership::is_address;
 pub use membership_request::OperatorContext;
 pub use node::Consensus;
 pub use options::{MAX_PROPOSAL_BYTES, MAX_REPLICAS, MAX_VOTERS, Options, RaftTiming, SNAPSHOT_EVERY};

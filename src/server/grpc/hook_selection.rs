@@ -2,13 +2,19 @@
 
 use tonic::Status;
 
+use allclear_core::model::command::bounded;
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
+use allclear_core::model::workload::Phase;
 use allclear_core::schedule::required;
 use allclear_core::schedule::step::Step;
 
 /// Finds the one hook of this name that the event still requires.
 pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) -> Result<(String, Step<'a>), Status> {
+    if !is_hook(given) {
+        let form = "write WORKLOAD/PHASE or VM/WORKLOAD/PHASE, with the number or the name after # if need be";
+        return Err(Status::invalid_argument(format!("hook: {:?} is not the name of a hook: {form}", bounded(given))));
+    }
     let steps = required::required_steps(state, event).into_iter();
     let mut named: Vec<(String, Step<'_>)> = steps.map(|step| (state.hook_name(&step.member, step.id), step)).collect();
     let all: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
@@ -36,6 +42,13 @@ pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) ->
     }
 }
 
+/// Whether a text can name a hook of any event.
+fn is_hook(given: &str) -> bool {
+    let path = given.split_once('#').map_or(given, |(path, _)| path);
+    path.rsplit_once('/')
+        .is_some_and(|(member, phase)| !member.is_empty() && Phase::parse(&phase.to_ascii_lowercase()).is_some())
+}
+
 /// Compares names; the VM may be left out.
 fn is_name(name: &str, given: &str) -> bool {
     let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
@@ -58,6 +71,16 @@ mod tests {
         }
         for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {
             assert!(!is_called("db-0/postgres/drain#2", given), "{given}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_phase_names_no_hook_of_any_event() {
+        for given in ["db-0/postgres/drain#2", "postgres/Drain", "postgres/drain#by-name"] {
+            assert!(is_hook(given), "{given}");
+        }
+        for given in ["nonsense", "", "drain", "/drain", "postgres/rest", "db-0/postgres#drain"] {
+            assert!(!is_hook(given), "{given}");
         }
     }
 }

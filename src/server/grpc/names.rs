@@ -4,6 +4,7 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::client::ASKED_BY;
+use crate::consensus::is_address;
 use crate::replica::clock::from_rfc3339;
 use allclear_core::model::command::bounded;
 use allclear_core::model::id::{VmName, WorkloadName};
@@ -27,6 +28,12 @@ pub(super) fn given_name(metadata: &MetadataMap) -> Option<String> {
 pub(super) fn name(given: String) -> Result<String, Status> {
     let is_name = (1..=MAX_NAME_BYTES).contains(&given.len()) && given.chars().all(|letter| letter.is_ascii_graphic());
     if is_name { Ok(given) } else { Err(Status::invalid_argument(format!("{given:?} is not the name of a replica"))) }
+}
+
+/// Checks the address of a member.
+pub(super) fn address(given: &str) -> Result<(), Status> {
+    let wrong = || Status::invalid_argument(format!("address: {:?} is not host:port", bounded(given)));
+    is_address(given).then_some(()).ok_or_else(wrong)
 }
 
 /// Reads the time in this field.

@@ -9,7 +9,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use super::drill;
-use super::names::{given_name, member, name, time};
+use super::names::{self, given_name, member, name, time};
 use super::operator_actions::{OperatorCall, reason};
 use super::refusal::{not_selected, refused};
 use super::uid_policy::caller;
@@ -121,8 +121,9 @@ impl operator_server::Operator for OperatorService {
     async fn add_member(&self, request: Request<shown::AddMemberRequest>) -> Answer<shown::AddMemberResponse> {
         let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
-        let (replica, shown_address) = (name(given)?, bounded(&address));
-        asking.record(format!("addition of {replica} at {shown_address:?} to the members"), reason).await?;
+        let replica = name(given)?;
+        names::address(&address)?;
+        asking.record(format!("addition of {replica} at {:?} to the members", bounded(&address)), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
         self.record(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;

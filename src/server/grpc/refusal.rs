@@ -12,6 +12,7 @@ use allclear_core::model::id::EventId;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorRequest, Suspension};
 use allclear_core::model::state::State;
+use allclear_core::model::workload::Member;
 
 /// A refusal changed nothing; any other error may have.
 pub(super) fn refused(error: &impl Display, is_refusal: bool) -> Status {
@@ -36,6 +37,10 @@ pub(super) fn unknown(state: &State, event: &EventId) -> Status {
 
 /// The status of a rejected request, by the state that this replica has applied since.
 pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> Status {
+    // No state of the cluster makes an end in the past right.
+    if why == Rejection::Unbounded {
+        return Status::invalid_argument("the end has to be in the future, and at most 30 days from now");
+    }
     let id = match what {
         OperatorRequest::Hold { event, .. }
         | OperatorRequest::Release { event }
@@ -45,14 +50,17 @@ pub(super) fn refusal(state: &State, what: &OperatorRequest, why: Rejection) -> 
         | OperatorRequest::Skip { event, .. } => event,
         OperatorRequest::Restored { member } => {
             return Status::failed_precondition(match why {
-                Rejection::Repeated => format!("{member} is in service"),
+                Rejection::Repeated if is_registered(state, member) => format!("{member} is in service"),
+                Rejection::Repeated => {
+                    format!("{}: there is no such workload; `allclear workload list` has all workloads", member.path())
+                }
                 _ => format!("{member} is not being restored: an event keeps the member out of service"),
             });
         }
         OperatorRequest::Pause { .. } | OperatorRequest::Resume | OperatorRequest::ClusterChange { .. } => {
             return Status::failed_precondition(match why {
                 Rejection::Repeated => "no pause is in force".into(),
-                _ => in_general(why),
+                why => why.to_string(),
             });
         }
     };
@@ -104,7 +112,7 @@ fn about(state: &State, event: &Event, what: &OperatorRequest, why: Rejection) -
         (Rejection::Changed, _) => changed(&event.announcement.id, event.revision),
         (Rejection::NotNow, _) => "is not listed as Scheduled by any current document".into(),
         (Rejection::NotDue, _) => "does not need that hook".into(),
-        (why, _) => format!("is unchanged: {}", in_general(why)),
+        (why, _) => format!("is unchanged: {why}"),
     }
 }
 
@@ -132,9 +140,31 @@ fn changed(id: &EventId, revision: u64) -> String {
     format!("has changed and is at revision {revision} now; check the event again with `allclear explain {id}`")
 }
 
-fn in_general(why: Rejection) -> String {
-    match why {
-        Rejection::Unbounded => "the end has to be in the future, and at most 30 days from now".into(),
-        why => why.to_string(),
+fn is_registered(state: &State, member: &Member) -> bool {
+    state.replicas.get(&member.vm).is_some_and(|replica| replica.workload(&member.workload).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::id::{VmName, WorkloadName};
+    use allclear_core::model::time::Timestamp;
+    use tonic::Code;
+
+    #[test]
+    fn an_end_that_cannot_be_is_a_wrong_request_in_any_state() {
+        let pause = OperatorRequest::Pause { until: Timestamp(0) };
+        let status = refusal(&State::default(), &pause, Rejection::Unbounded);
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+        let status = refusal(&State::default(), &OperatorRequest::Resume, Rejection::Repeated);
+        assert_eq!((status.code(), status.message()), (Code::FailedPrecondition, "no pause is in force"));
+    }
+
+    #[test]
+    fn a_workload_that_nobody_registered_is_not_said_to_be_in_service() {
+        let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("nope".into()) };
+        let status = refusal(&State::default(), &OperatorRequest::Restored { member }, Rejection::Repeated);
+        assert_eq!(status.code(), Code::FailedPrecondition, "{status}");
+        assert!(status.message().starts_with("db-0/nope: there is no such workload"), "{status}");
     }
 }
