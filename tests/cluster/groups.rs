@@ -74,6 +74,10 @@ async fn a_group_without_a_primary_is_critical_until_it_has_one() {
     let fault = "has no primary: db-0, db-1, db-2 all say replica";
     assert!(code == 2 && line.contains(fault), "{code}: {line}");
     assert!(cluster.says(2, &["status"]).1.contains(fault));
+    let (_, metrics) = cluster.page(0, "/metrics").await;
+    for gauge in ["{fault=\"absent\"} 1\n", "{fault=\"several\"} 0\n"] {
+        assert!(metrics.contains(&format!("allclear_group_primary_faults{gauge}")), "{metrics}");
+    }
     cluster.hooks.make_primary("db-2");
     cluster.until(0, "a primary", |status: &Status| !has_none(status)).await;
     cluster.until_true("a check without a fault", is_well).await;

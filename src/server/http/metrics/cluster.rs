@@ -6,6 +6,7 @@ use super::exposition::{Exposition, number};
 use crate::net::tls::{Credentials, HandshakeError};
 use crate::replica::metrics::seconds;
 use crate::replica::view::View;
+use allclear_core::known_roles::{PrimaryFault, primary_faults};
 use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::member_state::MEMBER_STATES;
@@ -50,7 +51,8 @@ pub(super) fn fill(
         "Workloads of this VM whose `check` hook found a fault, the last time it ran.",
         number(view.checks_failed()),
     )?;
-    members(exposition, state)
+    members(exposition, state)?;
+    primaries(exposition, state, input)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "exact up to nine thousand million million")]
@@ -147,6 +149,18 @@ fn members(exposition: &Exposition, state: &State) -> prometheus::Result<()> {
     )?;
     let failing = all.iter().filter(|member| state.failing_return(member).is_some()).count();
     exposition.one("allclear_restores_failing", "Members whose last restore failed.", number(failing))
+}
+
+/// Gauges of groups without exactly one primary. The status names the groups.
+fn primaries(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
+    let faults = primary_faults(state, input);
+    let absent = faults.iter().filter(|(_, fault)| matches!(fault, PrimaryFault::Absent(_))).count();
+    exposition.each(
+        "allclear_group_primary_faults",
+        "Groups without a primary (`absent`) or with several (`several`), by the reports of all their members.",
+        "fault",
+        [("absent", number(absent)), ("several", number(faults.len() - absent))],
+    )
 }
 
 fn workloads(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
