@@ -17,6 +17,7 @@ use super::output::{self, Health, OutputContext};
 use super::{Exit, examples, runtime, say};
 use allclear_server::config::{self, ENDPOINT, USUAL_SOCKET};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
+use allclear_server::replica::sanitize::sanitize;
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);
@@ -142,8 +143,18 @@ fn explain(event: Option<&str>, target: &Target) -> Result<(), Exit> {
 
 /// Ends with the exit codes that monitoring systems expect.
 fn check(target: &Target) -> Result<(), Exit> {
-    let status = answered(async { OperatorConnection::connect(&target.endpoint).await?.status().await });
-    let status = status.map_err(|_| Exit::NoReplica)?;
+    let asked = async { OperatorConnection::connect(&target.endpoint).await?.status().await };
+    let status = match runtime()?.block_on(asked) {
+        Ok(status) => status,
+        Err(error) => {
+            say(&error);
+            // A monitoring system shows standard output.
+            if !target.format.is_for_programs() {
+                let _ = write(&format!("UNKNOWN: {}\n", sanitize(&error.to_string())));
+            }
+            return Err(Exit::NoReplica);
+        }
+    };
     answered(async { target.format.print(&status, output::health_line) })?;
     match output::health(&status) {
         Health::Ok => Ok(()),

@@ -39,6 +39,10 @@ fn members_and_leadership_are_asked_of_a_replica_and_wrong_usage_ends_with_2() {
         assert_eq!((output.status.code(), stdout(&output)), (Some(3), ""), "{arguments:?}");
         assert!(stderr(&output).contains("/nowhere/operator.sock"), "{arguments:?}: {}", stderr(&output));
     }
+    let check = allclear(&[&["status", "--check"][..], &nobody].concat(), &[]);
+    let line = stdout(&check);
+    assert!(line.starts_with("UNKNOWN: no replica answers at /nowhere/operator.sock: "), "{line}");
+    assert_eq!((check.status.code(), line.lines().count()), (Some(3), 1), "{line}");
 }
 
 #[test]
