@@ -104,6 +104,7 @@ fn help_lists_the_scenarios() {
     let output = allclear(&["fake-cloud", "--help"], &[]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("\n  user-redeploy "), "{}", stdout(&output));
+    assert!(stdout(&output).contains("A GET of this address describes the control"), "{}", stdout(&output));
 }
 
 #[test]

@@ -11,9 +11,14 @@ use allclear_server::exit::{Exit, failed, misused, runtime, say};
 use allclear_server::signals::asked_to_stop;
 use allclear_server::{config, http};
 
+const CONTROL: &str = "
+
+The first line of the output is the control address, http://ADDRESS/control. A GET of this address describes the control
+interface: how to announce events, and how to let the service fail.";
+
 /// Emulates Azure's metadata endpoint for made-up VMs on loopback, until SIGTERM or Ctrl-C
 #[derive(clap::Args)]
-#[command(after_help = scenarios())]
+#[command(after_help = scenarios() + CONTROL)]
 pub struct FakeCloud {
     /// The loopback address and port. The VMs' ports follow this port; with port 0, all ports are free ports
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
