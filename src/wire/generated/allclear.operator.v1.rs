@@ -288,8 +288,8 @@ pub struct Event {
     pub source: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "4")]
     pub resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Scheduled, Started. Missing: the last documents do not list this event under preparation. Unreadable: only the id
-    /// can be read. Absent: no current document lists the event.
+    /// Scheduled, Started. `missing`: the last documents do not list this event under preparation. `unreadable`: only the id
+    /// can be read. Absent: no current document lists the event, or the event is over.
     #[prost(string, optional, tag = "5")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     /// Absent without a readable time from Azure, and where allclear does not trust the time.
@@ -647,9 +647,10 @@ pub struct TransferLeaderResponse {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DrillRequest {
-    /// In the words of the metadata service.
+    /// Freeze, Reboot, Redeploy, Preempt or Terminate. INVALID_ARGUMENT for any other word.
     #[prost(string, tag = "1")]
     pub r#type: ::prost::alloc::string::String,
+    /// Platform or User; empty: Platform. INVALID_ARGUMENT for any other word.
     #[prost(string, tag = "2")]
     pub source: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "3")]
@@ -1010,7 +1011,7 @@ pub mod operator_client {
                 .insert(GrpcMethod::new("allclear.operator.v1.Operator", "ListEvents"));
             self.inner.unary(req, path, codec).await
         }
-        /// One event with its timeline. NOT_FOUND for an unknown id.
+        /// One event with its timeline. NOT_FOUND for an unknown id, also for an empty one.
         pub async fn get_event(
             &mut self,
             request: impl tonic::IntoRequest<super::GetEventRequest>,
@@ -1466,7 +1467,7 @@ pub mod operator_server {
             &self,
             request: tonic::Request<super::ListEventsRequest>,
         ) -> std::result::Result<tonic::Response<super::EventList>, tonic::Status>;
-        /// One event with its timeline. NOT_FOUND for an unknown id.
+        /// One event with its timeline. NOT_FOUND for an unknown id, also for an empty one.
         async fn get_event(
             &self,
             request: tonic::Request<super::GetEventRequest>,

@@ -15,7 +15,7 @@ pub mod from_workload {
         Heartbeat(super::Heartbeat),
         #[prost(message, tag = "3")]
         Report(super::Report),
-        /// The session ends intentionally.
+        /// The session ends intentionally: the workload counts as disconnected at once.
         #[prost(message, tag = "4")]
         Goodbye(super::Goodbye),
     }
@@ -44,7 +44,8 @@ pub mod to_workload {
         /// An open event has changed. Sent to affected workloads.
         #[prost(message, tag = "6")]
         Event(super::Event),
-        /// The replica stops, or another session of this workload took over: connect again.
+        /// The session is over: the replica stops, another session of this workload took over, the workload sent nothing
+        /// within its lease, or its registration was removed. Connect again after `after_ms`.
         #[prost(message, tag = "7")]
         GoAway(super::GoAway),
         /// The answer to a heartbeat.
@@ -62,10 +63,12 @@ pub struct Hello {
     /// Unique on its VM. Letters, digits, `-`, `_` and `.`.
     #[prost(string, tag = "2")]
     pub workload: ::prost::alloc::string::String,
-    /// The group of workloads that replicate the same data; absent without a group.
+    /// The group of workloads that replicate the same data; absent without a group. If the replica's configuration has
+    /// groups, this is one of them; otherwise INVALID_ARGUMENT.
     #[prost(string, optional, tag = "3")]
     pub group: ::core::option::Option<::prost::alloc::string::String>,
-    /// Different at every start of the workload's process; the same characters as a name.
+    /// Different at every start of the workload's process; the same characters as a name. A `Hello` with the `boot` of the
+    /// live session replaces that session at once. Another `boot` is refused with ALREADY_EXISTS while the session is alive.
     #[prost(string, tag = "4")]
     pub boot: ::prost::alloc::string::String,
     /// How long the workload counts as connected after its last message. Absent: 10 s. From 1 s to 5 min.
@@ -141,6 +144,8 @@ pub struct Pong {
     #[prost(uint64, tag = "1")]
     pub lease_ms: u64,
 }
+/// The workload does not serve from now on, whatever is left of its lease. A running attempt is kept until the end of the
+/// lease, so that the next process of the workload can name it in `Hello.known`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Goodbye {
     /// Also removes the registration. Refused as by `Unregister`; the session ends regardless.
@@ -348,6 +353,8 @@ pub mod outcome {
         /// Nothing was begun; try again later. With the reason.
         #[prost(string, tag = "5")]
         Blocked(::prost::alloc::string::String),
+        /// The attempt was stopped, after `Cancel`. At its deadline the attempt counts as timed out. Earlier, and without a
+        /// `Cancel`, the hook has failed and is not tried again; only `restore` and `ready` hooks run again.
         #[prost(message, tag = "6")]
         Cancelled(super::Nothing),
         /// The workload cannot know the outcome; a confirm follows. With the reason.
@@ -371,7 +378,8 @@ pub struct Event {
     pub source: ::prost::alloc::string::String,
     #[prost(string, repeated, tag = "4")]
     pub resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Scheduled, Started; absent when no document lists the event any more.
+    /// Scheduled, Started. `missing`: the last documents do not list this event under preparation. `unreadable`: only the id
+    /// can be read. Absent: no current document lists the event, or the event is over.
     #[prost(string, optional, tag = "5")]
     pub status: ::core::option::Option<::prost::alloc::string::String>,
     #[prost(int64, optional, tag = "6")]
@@ -776,8 +784,10 @@ pub mod workloads_client {
         /// One stream for each workload. The first message is `Hello`. The replica answers with `Welcome`, or ends the stream:
         /// INVALID_ARGUMENT with every error of the message; ALREADY_EXISTS if another session has the name; PERMISSION_DENIED
         /// if the name belongs to another user, or if the configuration does not grant the name or the group to this user;
-        /// FAILED_PRECONDITION if the registration would remove a hook that an event before its start may need;
-        /// RESOURCE_EXHAUSTED beyond a limit; UNAVAILABLE if the workload cannot take part now.
+        /// FAILED_PRECONDITION if the registration would remove a hook that an event before its start may need, which passes
+        /// with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of more than 64 KiB;
+        /// DEADLINE_EXCEEDED without `Hello` within 5 s; UNAVAILABLE if the workload cannot take part now. A later message may
+        /// end the stream in the same way, and ABORTED ends the stream of a session that is over.
         pub async fn session(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::FromWorkload>,
@@ -826,7 +836,8 @@ pub mod workloads_client {
             self.inner.unary(req, path, codec).await
         }
         /// Waits for messages, for at most `wait_ms` and half of the lease; the answer is empty without messages. Events are
-        /// not delivered. NOT_FOUND: the session is over; register again.
+        /// not delivered. NOT_FOUND: the session is over; register again. FAILED_PRECONDITION: another `Poll` of the session
+        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit.
         pub async fn poll(
             &mut self,
             request: impl tonic::IntoRequest<super::PollRequest>,
@@ -948,8 +959,10 @@ pub mod workloads_server {
         /// One stream for each workload. The first message is `Hello`. The replica answers with `Welcome`, or ends the stream:
         /// INVALID_ARGUMENT with every error of the message; ALREADY_EXISTS if another session has the name; PERMISSION_DENIED
         /// if the name belongs to another user, or if the configuration does not grant the name or the group to this user;
-        /// FAILED_PRECONDITION if the registration would remove a hook that an event before its start may need;
-        /// RESOURCE_EXHAUSTED beyond a limit; UNAVAILABLE if the workload cannot take part now.
+        /// FAILED_PRECONDITION if the registration would remove a hook that an event before its start may need, which passes
+        /// with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of more than 64 KiB;
+        /// DEADLINE_EXCEEDED without `Hello` within 5 s; UNAVAILABLE if the workload cannot take part now. A later message may
+        /// end the stream in the same way, and ABORTED ends the stream of a session that is over.
         async fn session(
             &self,
             request: tonic::Request<tonic::Streaming<super::FromWorkload>>,
@@ -961,7 +974,8 @@ pub mod workloads_server {
             request: tonic::Request<super::Hello>,
         ) -> std::result::Result<tonic::Response<super::Welcome>, tonic::Status>;
         /// Waits for messages, for at most `wait_ms` and half of the lease; the answer is empty without messages. Events are
-        /// not delivered. NOT_FOUND: the session is over; register again.
+        /// not delivered. NOT_FOUND: the session is over; register again. FAILED_PRECONDITION: another `Poll` of the session
+        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit.
         async fn poll(
             &self,
             request: tonic::Request<super::PollRequest>,
