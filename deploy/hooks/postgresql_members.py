@@ -203,8 +203,13 @@ def synchronous(group: Group, primary: str) -> set[str]:
 
 
 def followers(group: Group, primary: str) -> set[str]:
-    """The members that stream from the primary, each under its VM's name."""
-    names = set(map(without_case, group.again(primary)["followers"]))
+    """The members that stream from the primary now, each under its VM's name."""
+    return following(group.again(primary))
+
+
+def following(primary: dict[str, Any]) -> set[str]:
+    """The members that streamed from the primary when it answered."""
+    names = set(map(without_case, primary["followers"]))
     return {vm for vm in members() if without_case(vm) in names}
 
 
@@ -229,9 +234,9 @@ def gather(told: Told, group: Group, primary: str) -> None:
             progress(f"{' and '.join(sorted(astray()))}: does not follow {primary} yet")
     if not setting("SYNCHRONOUS", ""):
         return
-    now, following = synchronous(group, primary), followers(group, primary) - told.avoid
-    if not following <= now:
-        change_synchronous(group.servers[primary], now | following)
+    now, found = synchronous(group, primary), followers(group, primary) - told.avoid
+    if not found <= now:
+        change_synchronous(group.servers[primary], now | found)
 
 
 def member(application_name: str) -> str:

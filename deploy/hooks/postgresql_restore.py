@@ -25,7 +25,7 @@ from postgresql_members import (
     Group,
     alter,
     change_synchronous,
-    followers,
+    following,
     gather,
     literal,
     lower_limits,
@@ -210,7 +210,7 @@ def behind(told: Told, group: Group, primary: str) -> str:
         return f"has {' and '.join(lower_limits(standby, ahead))} on {primary}"
     if not standby["streams"] or standby["timeline"] != ahead["timeline"]:
         return f"does not stream on timeline {ahead['timeline']} of {primary}"
-    if told.vm not in followers(group, primary):
+    if told.vm not in following(ahead):
         return f"streams from {standby['from']}, and not from {primary} under its VM's name: run its restore hook"
     lag = ahead["lsn"] - standby["lsn"]
     return f"is {lag >> 10} KiB behind" if lag > 1 << 20 else ""
