@@ -60,9 +60,9 @@ pub fn needs_person(event: &Event, blocker: &Blocker) -> bool {
 }
 
 /// The VM to name in an approval through Azure's control plane, if the event may be approved and lacks only an endpoint
-/// for its approval. `None` for an event without a VM of this cluster.
+/// for its approval. `None` for an event without a VM of this cluster, and while an earlier approval may have arrived.
 pub fn approvable_by_hand<'a>(state: &'a State, event: &Event, input: &PlanningInput) -> Option<&'a VmName> {
-    let is_open = input.quorum && event.stage() <= Stage::Preparing && event.open_claim().is_none();
+    let is_open = input.quorum && event.is_undecided();
     let is_clear = is_open && !event.is_drill() && matches!(clearance(state, event, input.now), Clearance::Clear(_));
     let lacks_endpoint = is_clear && input.approver_or_last_resort(state, event).is_none();
     state.replicas.keys().find(|vm| event.affects(vm)).filter(|_| lacks_endpoint)

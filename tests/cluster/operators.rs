@@ -210,7 +210,7 @@ async fn a_hook_that_is_skipped_is_stopped_and_not_waited_for() {
     let unknown = refused(&cluster, 2, &skip("database/failover"));
     assert!(unknown.contains("needs no hook") && unknown.contains("db-1/database/shutdown"), "{unknown}");
     let owed = refused(&cluster, 2, &skip("db-0/database/restore"));
-    assert!(owed.contains("needs no hook"), "{owed}");
+    assert!(owed.contains("needs no hook"), "before the return: {owed}");
     for name in ["db-0/database/drain", "db-1/database/drain"] {
         let out = done(&cluster, 2, &skip(name));
         assert!(out.contains(&format!("skipped {name}")), "{out}");

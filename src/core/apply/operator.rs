@@ -11,7 +11,6 @@ use crate::model::document::Status;
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::EventId;
-use crate::model::lifecycle::Stage;
 use crate::model::operator::{HOLD_AT_MOST, OPERATOR_RECORD_LIMIT, OperatorAction, OperatorRecord, OperatorRequest};
 use crate::model::state::State;
 use crate::model::suspension::last;
@@ -209,5 +208,5 @@ fn is_bounded(state: &State, until: Timestamp) -> Applied {
 /// The event, if its start is undecided and the event has not started.
 fn undecided<'a>(state: &'a State, id: &EventId) -> Result<&'a Event, Rejection> {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if event.stage() <= Stage::Preparing && !event.may_have_been_approved() { Ok(event) } else { Err(Rejection::Late) }
+    if event.is_undecided() { Ok(event) } else { Err(Rejection::Late) }
 }

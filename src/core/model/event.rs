@@ -232,6 +232,11 @@ impl Event {
         self.claims.iter().any(Claim::may_have_been_posted) || self.has_isolated_approval()
     }
 
+    /// Whether the approval can still be held, hastened or given: the cluster accepts such requests of operators.
+    pub fn is_undecided(&self) -> bool {
+        self.stage() <= Stage::Preparing && !self.may_have_been_approved()
+    }
+
     /// The event is about to begin, or has begun, whatever this cluster does from now on.
     pub fn is_under_way(&self) -> bool {
         let is_claimed = (Stage::Claimed..=Stage::Started).contains(&self.stage());

@@ -8,13 +8,14 @@ use crate::model::hook_id::HookId;
 use crate::model::id::VmName;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::model::workload::{Hook, Intent, Member, OnFailure, Phase, RunsOn, Workload};
 use crate::schedule::affected_members;
 use crate::schedule::peers::may_run_on;
 use crate::schedule::skip_reason::{allowed_in_dry_run, is_for_event_type};
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
-use crate::schedule::step_state::is_owed;
+use crate::schedule::step_state::{StepState, is_owed};
 use alloc::vec::Vec;
 
 /// The restore steps of members returning on account of this event, in running order.
@@ -22,6 +23,20 @@ pub fn restore_steps<'a>(state: &'a State, event: &Event) -> Vec<Step<'a>> {
     let returning =
         state.slots.iter().filter(|(_, slot)| slot.state == SlotState::Returning && slot.by == event.announcement.id);
     returning.flat_map(|(member, slot)| restore_steps_of(state, event, member, slot)).collect()
+}
+
+/// When the failed restore of a member is tried again, by the time of the log; `None` while no restore has failed, and
+/// while a hook of the restore runs.
+pub fn retried_at(state: &State, member: &Member) -> Option<Timestamp> {
+    state.failing_return(member)?;
+    let slot = state.slots.get(member)?;
+    let event = state.open_event(&slot.by)?;
+    let steps = restore_steps_of(state, event, member, slot);
+    let next = steps.iter().find(|step| !step_state::is_satisfied(event, step, state.now))?;
+    match step_state::step_state(event, next, state.now) {
+        StepState::Due { from, .. } => Some(from),
+        _ => None,
+    }
 }
 
 fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: &Slot) -> Vec<Step<'a>> {

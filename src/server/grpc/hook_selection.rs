@@ -2,11 +2,13 @@
 
 use tonic::Status;
 
+use crate::replica::clock::rfc3339;
 use allclear_core::model::command::bounded;
 use allclear_core::model::event::Event;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::Phase;
 use allclear_core::schedule::required;
+use allclear_core::schedule::restore;
 use allclear_core::schedule::step::Step;
 
 /// Finds the one hook of this name that the event still requires.
@@ -28,6 +30,9 @@ pub(super) fn hook_named<'a>(state: &'a State, event: &'a Event, given: &str) ->
     match named.len() {
         1 => Ok(named.remove(0)),
         0 => {
+            if let Some(message) = retried_by_itself(state, event, given) {
+                return Err(Status::failed_precondition(message));
+            }
             let message = format!(
                 "event {} needs no hook {given:?}; the hooks of this event are: {}",
                 event.announcement.id,
@@ -47,6 +52,19 @@ fn is_hook(given: &str) -> bool {
     let path = given.split_once('#').map_or(given, |(path, _)| path);
     path.rsplit_once('/')
         .is_some_and(|(member, phase)| !member.is_empty() && Phase::parse(&phase.to_ascii_lowercase()).is_some())
+}
+
+/// The answer about a hook of the members' return: it runs until it succeeds, and is neither retried nor skipped.
+fn retried_by_itself(state: &State, event: &Event, given: &str) -> Option<String> {
+    let steps = restore::restore_steps(state, event);
+    let found = steps.iter().find(|step| is_called(&state.hook_name(&step.member, step.id), given))?;
+    let (name, member) = (state.hook_name(&found.member, found.id), found.member.path());
+    let next = restore::retried_at(state, &found.member);
+    let next = next.map_or_else(String::new, |at| format!(", next at {}", rfc3339(at)));
+    Some(format!(
+        "allclear runs {name} by itself until it succeeds{next}: repair the cause of a failure; if the member serves \
+         already, run `allclear workload restored {member} --reason TEXT`"
+    ))
 }
 
 /// Compares names; the VM may be left out.

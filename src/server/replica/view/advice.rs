@@ -1,8 +1,10 @@
 //! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
 
+mod sentences;
+
 use std::collections::BTreeMap;
 
-use super::primaries;
+use self::sentences::{approve_alone, azure_line, of_member, unmoved_primary};
 use crate::clock::{from_rfc3339, rfc3339};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
@@ -20,8 +22,16 @@ pub fn command(command: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// The commands for an event, in the order of the event's blockers, and then those for the event as a whole.
-pub(super) fn of(event: &shown::Event, now: Timestamp, doctor: &str) -> Vec<shown::Advice> {
-    let mut all = Commands { event, now, doctor, found: Vec::new() };
+/// `is_undecided`: the cluster still accepts requests about the event's approval. `retries`: when the failed restore of a
+/// member is tried again.
+pub(super) fn of(
+    event: &shown::Event,
+    is_undecided: bool,
+    retries: &BTreeMap<String, Timestamp>,
+    now: Timestamp,
+    doctor: &str,
+) -> Vec<shown::Advice> {
+    let mut all = Commands { event, is_undecided, retries, now, doctor, found: Vec::new() };
     if is_misleading(&event.id) {
         let does = "look at the event as JSON: its id has letters that should not be copied into a shell";
         all.add(does, Some("allclear events --json".into()));
@@ -37,7 +47,7 @@ pub(super) fn of(event: &shown::Event, now: Timestamp, doctor: &str) -> Vec<show
     all.returning();
     if event.drill.is_some() && event.stage != "closed" {
         all.add("end the drill; every prepared workload is restored", command("drill --end", &[&event.id]));
-    } else if is_undecided(event) {
+    } else if is_undecided {
         all.approval();
         all.holds();
     }
@@ -49,13 +59,10 @@ pub fn blockers(event: &shown::Event) -> impl Iterator<Item = &shown::Blocker> {
     event.blocker.iter().chain(&event.other_blockers)
 }
 
-/// Whether no approval of the event was assigned or posted.
-fn is_undecided(event: &shown::Event) -> bool {
-    matches!(event.stage.as_str(), "announced" | "preparing") && event.approvals.is_empty()
-}
-
 struct Commands<'a> {
     event: &'a shown::Event,
+    is_undecided: bool,
+    retries: &'a BTreeMap<String, Timestamp>,
     now: Timestamp,
     /// The command that finds a fault of a replica.
     doctor: &'a str,
@@ -92,7 +99,9 @@ impl Commands<'_> {
             "posting" | "post_failed" | "views_differ" => {
                 self.add_other("find the fault, on each of the VMs", self.doctor.into());
             }
-            _ if is_undecided(self.event) => self.against_one(blocker),
+            // An endpoint is missed also for a repeated approval.
+            "no_healthy_channel" => self.blind(blocker),
+            _ if self.is_undecided => self.against_one(blocker),
             _ => {}
         }
     }
@@ -121,7 +130,6 @@ impl Commands<'_> {
                             and Azure may start it at once";
                 self.add_with_reason(does, command("prepare", &[id]));
             }
-            "no_healthy_channel" => self.blind(blocker),
             "budget" => {
                 let does = "show which members are out of service, and which hooks are owed";
                 self.add(does, command("workload list", &[]));
@@ -168,16 +176,36 @@ impl Commands<'_> {
         }
         for hook in &blocker.hooks {
             if blocker.code == "hook_failed" {
-                let does = format!("run the hook {hook} again, once the cause of the failure is mended");
+                let does =
+                    format!("run the hook {hook} again, once the cause of the failure is mended{}", self.runs_from());
                 self.add_with_reason(does, command("retry", &[id, hook]));
             }
             let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
             let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
             let does = format!(
-                "skip the hook {hook}: a running hook is stopped, and the event goes on: hooks that are left run before the \
-                 approval{unmoved}"
+                "skip the hook {hook}: a running hook is stopped, and {}: hooks that are left run before the \
+                 approval{unmoved}",
+                self.goes_on()
             );
             self.add_with_reason(does, command("skip", &[id, hook]));
+        }
+    }
+
+    /// A hold or a pause lets no hook but a checkpoint run before the last call.
+    fn runs_from(&self) -> &'static str {
+        match (self.has("hold"), self.has("paused")) {
+            (true, _) => "; it runs at the latest when the hold ends or shortly before the notice ends",
+            (false, true) => "; it runs at the latest when the pause ends or shortly before the notice ends",
+            (false, false) => "",
+        }
+    }
+
+    /// How the event goes on without one of its hooks.
+    fn goes_on(&self) -> &'static str {
+        match (self.has("hold"), self.has("paused")) {
+            (true, _) => "the event goes on when the hold ends",
+            (false, true) => "the event goes on when the pause ends",
+            (false, false) => "the event goes on",
         }
     }
 
@@ -194,19 +222,23 @@ impl Commands<'_> {
                 continue;
             }
             let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
+            let member = format!("{vm}/{workload}");
+            let next = self.retries.get(&member).filter(|at| **at > self.now);
+            let next = next.map_or_else(String::new, |at| format!(" at {}", rfc3339(*at)));
             let does = format!(
-                "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it; repair the cause, and if the \
-                 member serves already, declare it in service",
+                "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it by itself{next}; repair the \
+                 cause, and if the member serves already, declare it in service",
                 hook.phase
             );
-            self.add_with_reason(does, command("workload restored", &[&format!("{vm}/{workload}")]));
+            self.add_with_reason(does, command("workload restored", &[&member]));
         }
     }
 
     /// The command for an approval that would not be refused.
     fn approval(&mut self) {
-        let is_refused = ["hold", "paused", "deciding", "no_healthy_channel"].into_iter().any(|code| self.has(code));
-        if is_refused || self.event.approved_by_operator {
+        // Refused, or without effect on an event that may be approved already.
+        let without = ["hold", "paused", "deciding", "no_healthy_channel", "not_listed", "post_failed", "views_differ"];
+        if without.into_iter().any(|code| self.has(code)) || self.event.approved_by_operator {
             return;
         }
         let unmoved = unmoved_primary(self.event);
@@ -236,9 +268,9 @@ impl Commands<'_> {
 
     /// Commands that keep the event from being approved.
     fn holds(&mut self) {
-        // A hold has no effect on an event that is only observed, nor after the end of the notice.
+        // A hold has no effect on an event that is only observed or not listed, nor after the end of the notice.
         let ends = self.event.not_before.as_deref().and_then(from_rfc3339);
-        if self.has("observing") || ends.is_some_and(|at| at <= self.now) {
+        if self.has("observing") || self.has("not_listed") || ends.is_some_and(|at| at <= self.now) {
             return;
         }
         let (span, until) = match ends.map(rfc3339) {
@@ -257,43 +289,6 @@ impl Commands<'_> {
             self.add_with_reason(does, Some(format!("allclear pause --until {until}")));
         }
     }
-}
-
-/// The approval by hand through Azure's control plane, which needs no metadata endpoint.
-fn azure_line(id: &str, vm: &str) -> Option<String> {
-    let is_harmless = !is_misleading(vm);
-    is_harmless.then(|| {
-        format!(
-            "az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP \
-             --resource-type virtualMachines --resource-name {} --scheduled-events-id {}",
-            quoted(vm),
-            quoted(id)
-        )
-    })
-}
-
-/// What an approval, or the skip of a failover, takes down.
-fn unmoved_primary(event: &shown::Event) -> String {
-    let all = primaries(event);
-    if all.is_empty() { String::new() } else { format!("; {}, which is NOT moved and goes down", all.join(" and ")) }
-}
-
-/// The event as far as it takes down this member.
-fn of_member(event: &shown::Event, member: &str) -> shown::Event {
-    let is_it = |down: &&shown::TakenDown| format!("{}/{}", down.vm, down.workload) == member;
-    shown::Event { takes_down: event.takes_down.iter().filter(is_it).cloned().collect(), ..event.clone() }
-}
-
-/// Effect and risks of an approval without a quorum.
-fn approve_alone(alone: &shown::IsolatedApproval) -> String {
-    let others = alone.other_voters.join(", ");
-    // Of a pair nobody has a quorum without the other.
-    let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };
-    let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
-    format!(
-        "approve the event on this replica alone; no hook runs for the event, and {others} may {quorum}hold the \
-         event, or approve another event at the same time; objections that this replica knows: {known}"
-    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! An event as shown to operators.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::post_detail::{claim_detail, detail};
@@ -17,9 +18,11 @@ use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
+use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::schedule::missing::{hooks_to_come, missing_hooks};
+use allclear_core::schedule::restore;
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -67,8 +70,14 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         primaries: Vec::new(),
     };
     told.primaries = primaries(&told);
-    told.advice = advice::of(&told, input.now, doctor);
+    told.advice = advice::of(&told, event.is_undecided(), &retries(state, event), input.now, doctor);
     told
+}
+
+/// When the failed restore of each member of the event is tried again.
+fn retries(state: &State, event: &Event) -> BTreeMap<String, Timestamp> {
+    let members = state.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id).map(|(member, _)| member);
+    members.filter_map(|member| Some((member.path(), restore::retried_at(state, member)?))).collect()
 }
 
 fn named((member, hook): &(Member, HookId)) -> String {

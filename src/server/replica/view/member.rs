@@ -7,6 +7,8 @@ use allclear_core::model::id::GroupName;
 use allclear_core::model::slot::{Slot, SlotState};
 use allclear_core::model::state::State;
 use allclear_core::model::workload::{Member, Phase};
+use allclear_core::planning_input::PlanningInput;
+use allclear_core::schedule::restore::retried_at;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
@@ -46,7 +48,8 @@ fn owed(state: &State, member: &Member, slot: &Slot) -> Option<String> {
 fn restore(state: &State, member: &Member, slot: &Slot) -> String {
     if let Some(failing) = state.failing_return(member) {
         let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
-        return format!("{} failed and is retried: {why}", failing.phase);
+        let next = retried_at(state, member).map_or_else(String::new, |at| format!(" at {}", rfc3339(at)));
+        return format!("{} failed and is retried{next}: {why}", failing.phase);
     }
     let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
     let mut own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase == Phase::Ready);

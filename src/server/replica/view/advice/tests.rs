@@ -11,7 +11,8 @@ fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
     for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
         assert_eq!(explain(id), None, "{id:?}");
         let event = shown::Event { id: id.into(), stage: "preparing".into(), ..Default::default() };
-        let commands = of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command);
+        let commands =
+            of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command);
         assert_eq!(commands.collect::<Vec<_>>(), ["allclear events --json"], "{id:?}");
     }
 }
@@ -34,7 +35,10 @@ fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Optio
         shown::Event { id, stage, revision: 7, hold, not_before, blocker: Some(blocker), ..Default::default() };
     let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
     event.other_blockers = others.iter().map(other).collect();
-    of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command.replace(WHY, "")).collect()
+    of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR)
+        .into_iter()
+        .map(|advice| advice.command.replace(WHY, ""))
+        .collect()
 }
 
 fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
@@ -48,8 +52,9 @@ fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> Stri
     let (id, stage, takes_down) = ("e".into(), "preparing".into(), vec![primary]);
     let mut event = shown::Event { id, stage, takes_down, blocker: Some(blocker), ..Default::default() };
     change(&mut event);
-    let lines =
-        of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| format!("{}\n{}\n", advice.does, advice.command));
+    let lines = of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR)
+        .into_iter()
+        .map(|advice| format!("{}\n{}\n", advice.does, advice.command));
     lines.collect()
 }
 
@@ -89,6 +94,12 @@ fn a_blind_cluster_is_given_the_way_through_azure() {
     let wanted = "az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP \
                   --resource-type virtualMachines --resource-name db-0 --scheduled-events-id e\n";
     assert!(offered.contains(wanted), "{offered}");
+    let not_sent = shown::Approval { outcome: Some("not_sent".into()), ..Default::default() };
+    let by_hand = Some("db-0".into());
+    let blind_again =
+        shown::Blocker { code: "no_healthy_channel".into(), approvable_by_hand: by_hand, ..Default::default() };
+    let offered = told(blind_again, |event| event.approvals.push(not_sent));
+    assert!(offered.contains("az maintenance") && offered.contains("allclear hold e --until 2h"), "{offered}");
     for other in [None, Some("--help"), Some("a\u{202e}b")] {
         assert!(!blind(other).contains("az maintenance"), "{other:?}");
     }
@@ -163,8 +174,27 @@ fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
     let after = |outcomes: &[&str]| {
         let hooks = outcomes.iter().map(|outcome| restore(outcome)).collect();
         let event = shown::Event { id: "e".into(), stage: "restoring".into(), hooks, ..Default::default() };
-        of(&event, Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command).collect::<Vec<_>>()
+        let retries = BTreeMap::from([("db-0/pg".to_owned(), Timestamp(60_000))]);
+        let all = of(&event, false, &retries, Timestamp(0), DOCTOR).into_iter();
+        all.map(|advice| (advice.does, advice.command)).collect::<Vec<_>>()
     };
-    assert_eq!(after(&["done", "failed"]), ["allclear workload restored db-0/pg --reason 'WHY'"]);
-    assert_eq!(after(&["failed", "done"]), [""; 0]);
+    let [(does, command)] = &after(&["done", "failed"])[..] else { panic!("one command") };
+    assert_eq!(command, "allclear workload restored db-0/pg --reason 'WHY'");
+    assert!(does.contains("allclear retries it by itself at 1970-01-01T00:01:00.000Z; repair the cause"), "{does}");
+    assert!(after(&["failed", "done"]).is_empty());
+}
+
+#[test]
+fn a_hook_that_a_hold_or_a_pause_keeps_waiting_is_not_told_to_run_at_once() {
+    let commands = |others: &[&str]| {
+        let hooks = vec!["db-0/pg/drain".into()];
+        told(shown::Blocker { code: "hook_failed".into(), hooks, ..Default::default() }, |event| {
+            let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
+            event.other_blockers = others.iter().map(other).collect();
+        })
+    };
+    assert!(commands(&["hold"]).contains("is mended; it runs at the latest when the hold ends or shortly before"));
+    assert!(commands(&["hold"]).contains("is stopped, and the event goes on when the hold ends: hooks"));
+    assert!(commands(&["paused"]).contains("is stopped, and the event goes on when the pause ends: hooks"));
+    assert!(commands(&[]).contains("is mended\n") && commands(&[]).contains("and the event goes on: hooks"));
 }
