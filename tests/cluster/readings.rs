@@ -181,6 +181,10 @@ async fn what_an_event_waits_for_in_others_is_told() {
         status == 0 && shown.starts_with("db-2 is cut off: cluster tests CANNOT ACT FROM HERE: NO QUORUM"),
         "{shown}"
     );
+    let (_, listed, _) = cluster.says(2, &["workload", "list"]);
+    let is_unknown = |line: &str| line.contains("unknown") && line.contains("which is unreachable from here");
+    let of = |vm: &str| listed.lines().filter(|line| line.starts_with(vm)).map(is_unknown).collect::<Vec<_>>();
+    assert!(of("db-0/") == [true] && of("db-2/") == [false], "{listed}");
     readings.0 = readings.0.replace(&first, "FIRST");
     readings.are_as_written("others");
 }

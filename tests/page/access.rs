@@ -52,7 +52,7 @@ async fn the_page_can_be_used_by_everybody() {
     }
     cluster.kill(1);
     cluster.kill(2);
-    browser.until_it_says(&["No quorum: the cluster cannot decide"]).await;
+    browser.until_it_says(&["is cut off: the cluster cannot act from here"]).await;
     assert_eq!(findings(&browser, &axe).await, [Value::Null; 0], "without a quorum");
     cluster.kill(0);
     browser.until_it_says(&["The connection to db-0 is lost."]).await;

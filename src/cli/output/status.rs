@@ -75,7 +75,7 @@ fn ability(page: &mut TextBuilder, reader: &OutputContext, status: &shown::Statu
         page.line(0, &[red(what), plain(how)]);
         let until = if count > 2 {
             "the other replicas may have a quorum and act: run `allclear status` on their VMs before you do anything \
-             here; what this page shows of other VMs is as old as the loss of the quorum"
+             here; what is shown here of other VMs is as old as the loss of the quorum"
         } else {
             "nothing is decided until both voters reach each other; but a replica of a pair may approve \
              user-initiated events by itself, and an operator may approve an event with `approve --alone`: see \

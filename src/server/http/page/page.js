@@ -96,7 +96,8 @@ function verdict(status) {
     return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(status.outside_because) };
   }
   if (!status.quorum) {
-    return { ...bad, title: "No quorum: the cluster cannot decide", text: withoutQuorum(status) };
+    const title = isCutOff(status) ? `${status.replica} is cut off: the cluster cannot act from here` : "No quorum: the cluster cannot act";
+    return { ...bad, title, text: withoutQuorum(status) };
   }
   if (!status.replicas.some(({ member, reachable, metadata }) => member && reachable && metadata === "healthy")) {
     return { ...bad, title: "Nobody sees events: no metadata endpoint answers", text: blind(status) };
@@ -166,13 +167,18 @@ function withoutQuorum(status) {
   const voters = status.replicas.filter((replica) => replica.voter);
   const reached = voters.filter((replica) => replica.reachable || replica.name === status.replica);
   const lost = voters.filter((replica) => !reached.includes(replica)).map((replica) => replica.name);
+// The other voters of three or more may have a quorum; of a pair nobody has one without the other.
+const isCutOff = ({ replicas }) => replicas.filter((replica) => replica.voter).length > 2;
+
   const needed = Math.floor(voters.length / 2) + 1;
   const leads = status.leader && status.leader !== status.replica;
   const points = [
     leads && [outside(status.leader), ` leads, and too few of ${many(voters.length, "voter")} answer the leader; ${needed} are needed, the leader included.`],
     !leads && reached.length >= needed && `There is no leader at this moment, although ${reached.length} of ${many(voters.length, "voter")} answer; an election takes a second or two.`,
     !leads && reached.length < needed && [outside(status.replica), ` reaches ${reached.length} of ${many(voters.length, "voter")}, itself included; ${needed} are needed.`],
-    "No hook starts, and no event is approved. One exception: the remaining one of two voters approves a user-initiated event after a while. An operator may approve an event on one replica alone. Each event below shows its case.",
+    isCutOff(status)
+      ? ["The other replicas may have a quorum and act: look at their pages, or run ", tree("code", {}, "allclear status"), " on their VMs, before you do anything here. What this page shows of other VMs is as old as the loss of the quorum. From here no hook starts and no event is approved, unless an operator approves an event on this replica alone."]
+      : "Nothing is decided until both voters reach each other. But a replica of a pair may approve user-initiated events by itself, and an operator may approve an event on one replica alone. Each event below shows its case.",
     "Azure starts its planned events when their notice ends.",
     reached.length < needed && ["To end this, bring back ", outside((!leads && list(lost)) || "the other voters"), " or the network between the voters. On each VM, ",
       tree("code", {}, plain(status.doctor)), " shows the cause."],

@@ -39,10 +39,11 @@ function standing({ state, by, owed }, { events }) {
   }
 }
 
-function budget({ max_unavailable: most, members }) {
+function budget({ max_unavailable: most, members }, { quorum }) {
   const out = members.filter((member) => member.unavailable_by !== null).length;
   const left = most - out;
   const may = `At most ${most} of ${many(members.length, "member")} may be out of service at once. `;
+  if (!quorum) return [may, "Without a quorum, how many are out of service is not known here."];
   if (out === 0) return [may, "All members are in service."];
   const isAre = out === 1 ? "is" : "are";
   return [may, tree("strong", {}, `Now ${out} ${isAre} out of service${left > 0 ? `; ${left} more may be.` : ": until fewer members are out of service, no hook stops another member, and no event for another member is approved."}`)];

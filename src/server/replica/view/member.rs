@@ -6,16 +6,29 @@ use crate::clock::rfc3339;
 use allclear_core::model::id::GroupName;
 use allclear_core::model::slot::{Slot, SlotState};
 use allclear_core::model::state::State;
+use allclear_core::model::time::to_the_second;
 use allclear_core::model::workload::{Member, Phase};
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::schedule::restore::retried_at;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-pub(super) fn all(state: &State) -> Vec<shown::MemberState> {
+/// Without a quorum, the log does not learn of members whose replica is unreachable from here.
+pub(super) fn all(state: &State, input: &PlanningInput) -> Vec<shown::MemberState> {
     let registered = state.workloads().map(|(vm, workload)| (workload.on(vm), workload.group.clone()));
     let out = state.slots.iter().map(|(member, slot)| (member.clone(), slot.group.clone()));
     let all: BTreeMap<Member, Option<GroupName>> = out.chain(registered).collect();
-    all.into_iter().map(|(member, group)| shown(state, &member, group)).collect()
+    let as_known = |(member, group): (Member, Option<GroupName>)| {
+        let told = shown(state, &member, group);
+        if input.quorum || input.reaches(&member.vm) { told } else { unknown(told, &member, input) }
+    };
+    all.into_iter().map(as_known).collect()
+}
+
+/// The member without its last known state, which is old.
+fn unknown(told: shown::MemberState, member: &Member, input: &PlanningInput) -> shown::MemberState {
+    let since = input.peers.get(&member.vm).map(|contact| rfc3339(to_the_second(contact.since)));
+    let owed = Some("a report of its replica, which is unreachable from here".into());
+    shown::MemberState { state: "unknown".into(), since, by: None, owed, ..told }
 }
 
 fn shown(state: &State, member: &Member, group: Option<GroupName>) -> shown::MemberState {

@@ -133,7 +133,7 @@ impl View {
             platform_difference_ms: self.platform_difference_ms(),
             cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
             warnings: self.warnings(input.now),
-            members: member::all(&state),
+            members: member::all(&state, &input),
             endpoint: self.cluster.node.endpoint.clone(),
             doctor: self.cluster.node.doctor.clone(),
         }
