@@ -101,10 +101,7 @@ fn further_blockers(state: &State, event: &Event, input: &PlanningInput) -> Vec<
         }
     }
     // A replica whose report of the event is still under way has a healthy channel.
-    let has_channel = |name: &VmName| {
-        input.peers.get(name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
-    };
-    if !input.members.iter().any(has_channel) {
+    if !input.members.iter().any(|name| has_channel(input, name)) {
         all.push(Blocker::NoHealthyChannel);
     }
     all
@@ -180,14 +177,27 @@ fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Bloc
     match clearance(state, event, input.now) {
         Clearance::NothingToApprove if state.is_listed(&event.announcement.id) => Some(Blocker::Observing),
         // No document counts, so the status of the event is unknown.
-        Clearance::NothingToApprove => Some(Blocker::NoHealthyChannel),
+        Clearance::NothingToApprove => Some(without_document(event, input)),
         Clearance::Blocked(blocker) => Some(blocker),
-        Clearance::Clear(_) if input.approver_or_last_resort(state, event).is_none() => Some(Blocker::NoHealthyChannel),
+        Clearance::Clear(_) if input.approver_or_last_resort(state, event).is_none() => {
+            Some(without_document(event, input))
+        }
         Clearance::Clear(reason) => {
             let failed = || event.claims.last().and_then(|last| post_failed(event, last));
             unregistered_blocker(state, event, reason, input).or_else(failed).or(Some(Blocker::Deciding))
         }
     }
+}
+
+/// A replica that listed the event, and has a healthy channel, does not list the event as Scheduled now: the event is
+/// about to end, or its report is under way. Otherwise an endpoint has to be repaired.
+fn without_document(event: &Event, input: &PlanningInput) -> Blocker {
+    let mut seers = input.members.iter().filter(|name| event.seen_by.contains(*name));
+    if seers.any(|name| has_channel(input, name)) { Blocker::NotListed } else { Blocker::NoHealthyChannel }
+}
+
+fn has_channel(input: &PlanningInput, name: &VmName) -> bool {
+    input.peers.get(name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
 }
 
 fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {

@@ -136,7 +136,11 @@ pub(crate) fn blocker(blocker: &Blocker) -> String {
     let code = blocker.code();
     let of = |member: &Member, id: HookId| hook(member, id, Intent::Run);
     match blocker {
-        Blocker::Deciding | Blocker::Observing | Blocker::NoHealthyChannel | Blocker::NoQuorum { .. } => code.into(),
+        Blocker::Deciding
+        | Blocker::Observing
+        | Blocker::NoHealthyChannel
+        | Blocker::NotListed
+        | Blocker::NoQuorum { .. } => code.into(),
         Blocker::TooEarly { starts_at, missed } => {
             let missed =
                 missed.map_or(String::new(), |it| format!(", missed {} to {}", time(it.opens), time(it.closes)));

@@ -91,6 +91,8 @@ pub enum Blocker {
     /// An operator paused all approvals.
     Paused(Suspension),
     NoHealthyChannel,
+    /// A metadata endpoint works, and its document does not list the event: the event ends, unless it is listed again.
+    NotListed,
     NoQuorum {
         /// Whether and when this replica approves the event alone; `None` when this replica does not decide.
         forecast: Option<ApprovalForecast>,
@@ -148,6 +150,7 @@ variant_names!(Blocker, code, CODES {
     Self::Hold(_) => "hold",
     Self::Paused(_) => "paused",
     Self::NoHealthyChannel => "no_healthy_channel",
+    Self::NotListed => "not_listed",
     Self::NoQuorum { .. } => "no_quorum",
     Self::Posting { .. } => "posting",
     Self::PostFailed { outcome: PostOutcome::Differs, .. } => "views_differ",

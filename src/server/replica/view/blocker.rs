@@ -120,6 +120,12 @@ impl Teller<'_> {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
             }
             Blocker::NoHealthyChannel => self.blind(),
+            Blocker::NotListed => Sentences::new(
+                "the metadata service answers, and does not list the event at this moment",
+                None,
+                "the event is over in a moment, unless a document lists the event again",
+                NOBODY,
+            ),
             Blocker::NoQuorum { forecast: takeover } => self.no_quorum(takeover.as_ref()),
             Blocker::Posting { approver, since, until } => Sentences::new(
                 format!("{approver} has been posting the approval since {}{}", rfc3339(*since), self.in_vain()),
