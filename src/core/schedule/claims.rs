@@ -20,6 +20,9 @@ pub(crate) const CLAIM_AGAIN_AFTER_AT_MOST: Duration = Duration::from_secs(5);
 /// notice of days does not fill the state.
 const CLAIMS_IN_VAIN: usize = 20;
 
+/// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
+pub(crate) const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
+
 const CLAIM_AGAIN_AFTER_MANY: Duration = Duration::from_mins(1);
 
 impl Event {
@@ -49,6 +52,14 @@ impl Event {
     pub fn reason_to_repeat(&self) -> Option<Reason> {
         let posted = self.claims.iter().rev().find(|claim| claim.may_have_been_posted());
         posted.filter(|claim| claim.decided_at_revision == self.decided_at_revision).map(|claim| claim.reason)
+    }
+
+    /// When an accepted approval is posted once more if the platform has not started the event by then; `None` when the
+    /// notice leaves no time for that.
+    pub fn repost_at(&self) -> Option<Timestamp> {
+        let at = self.next_claim_from().filter(|_| self.stage() == Stage::Approved)?;
+        let is_in_time = at.plus(NOT_REPEATED_IN_THE_LAST) < self.notice_ends();
+        self.reason_to_repeat().filter(|_| is_in_time).map(|_| at)
     }
 
     /// Whether the control plane may receive the approval: once, and never beside an approval that may have arrived.

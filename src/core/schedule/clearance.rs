@@ -11,6 +11,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
 use crate::model::workload::{Phase, RunsOn};
+use crate::schedule::claims::NOT_REPEATED_IN_THE_LAST;
 use crate::schedule::constraints;
 use crate::schedule::failure::{blocker_before_last_call, holding_failure_among, hook_failed};
 use crate::schedule::required;
@@ -20,10 +21,6 @@ use crate::schedule::slots::SlotDeferred;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
 use crate::schedule::step_state::StepState;
-use core::time::Duration;
-
-/// An accepted approval is not posted once more in the last minute of the notice: the event starts anyway.
-const NOT_REPEATED_IN_THE_LAST: Duration = Duration::from_mins(1);
 
 /// The clearance of an event: a blocker, or the reason for which the event may be claimed.
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {

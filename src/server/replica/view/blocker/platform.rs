@@ -23,12 +23,21 @@ impl Teller<'_> {
             ),
             Some(ends),
             if self.input.now < ends {
-                "Azure starts the event when the host is free, at the latest when the notice ends".into()
+                let again = self.repost().map_or_else(String::new, |at| {
+                    format!("at {} the same approval is posted again, if the event has not started; ", rfc3339(at))
+                });
+                format!("{again}Azure starts the event when the host is free, at the latest when the notice ends")
             } else {
                 self.platform()
             },
             "Azure",
         )
+    }
+
+    /// When an accepted approval is posted again.
+    fn repost(&self) -> Option<Timestamp> {
+        let at = self.event.repost_at().filter(|at| *at > self.input.now)?;
+        self.state.pause(at).is_none().then_some(at)
     }
 
     /// The members that the event keeps out of service until it is over.
