@@ -1,12 +1,16 @@
 //! `allclear status --check`, for monitoring systems: one line with the worst severity.
 
+use std::time::Duration;
+
 use super::status;
 use super::text::{group_faults, missing, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_server::replica::sanitize::sanitize;
 use allclear_server::replica::view::advice::blockers;
-use allclear_server::replica::view::warning::NO_DOCUMENTS;
+use allclear_server::replica::view::warning::{NO_DOCUMENTS, SECOND_APPROVER};
 use allclear_wire::pb::allclear::operator::v1 as shown;
+
+const SECOND_APPROVER_ALARMS_FOR: Duration = Duration::from_hours(24);
 
 /// The severities of monitoring systems, from good to bad.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -148,13 +152,20 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     let unready = status.members.iter().filter(|member| member.state == "not_ready");
     all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
     let told: Vec<&str> = unrestored(status).filter_map(|(_, why)| why).collect();
-    let texts = status.warnings.iter().map(|warning| warning.text.clone());
+    let texts = status.warnings.iter().filter(|warning| !is_past(status, warning)).map(|warning| warning.text.clone());
     all.extend(texts.filter(|text| !told.contains(&text.as_str())));
     all
 }
 
 #[cfg(test)]
 mod tests {
+/// A second approval cannot be mended: it alarms while its event is open, and for a day.
+fn is_past(status: &shown::Status, warning: &shown::Warning) -> bool {
+    let is_open = status.events.iter().any(|event| event.id == warning.event);
+    let age = from_rfc3339(&status.now).zip(from_rfc3339(&warning.since)).map(|(now, since)| now.since(since));
+    warning.text.starts_with(SECOND_APPROVER) && !is_open && age.is_some_and(|age| age > SECOND_APPROVER_ALARMS_FOR)
+}
+
     use super::*;
 
     fn well() -> shown::Status {
@@ -238,6 +249,19 @@ mod tests {
 
     #[test]
     fn what_azure_did_not_start_and_what_could_not_be_restored_is_told_once() {
+    #[test]
+    fn a_second_approval_alarms_for_a_day() {
+        let on = |day: u32| {
+            told(|it| {
+                let (since, text) = ("2026-01-01T12:00:00.000Z".into(), format!("{SECOND_APPROVER} e (Reboot of a)"));
+                it.now = format!("2026-01-0{day}T11:00:00.000Z");
+                it.warnings.push(shown::Warning { since, text, event: "e".into() });
+            })
+        };
+        assert_eq!(on(2), "WARNING: cluster orders: another approver approved event e (Reboot of a)\n");
+        assert_eq!(on(3), "OK: cluster orders: no open events\n");
+    }
+
         let late = told(|it| {
             let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
             let blocker = shown::Blocker { code: "waiting_for_platform".into(), ..Default::default() };

@@ -69,7 +69,8 @@ pub(super) fn how_far(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {
         (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
         (Some(outcome), None) => format!(", {outcome}"),
-        (None, _) => String::new(),
+        (None, Some(cause)) => format!(" because: {cause}"),
+        (None, None) => String::new(),
     };
     match event.stage.as_str() {
         "preparing" if is_early(event) => "waits for the start of its preparation".into(),

@@ -15,6 +15,13 @@ export function drawHistory(section, closed, now) {
 }
 
 const ENDINGS = { completed: "✓", cancelled: "–", drilled: "✓" };
+const CAUSES = {
+  notice_expired: "the notice ended before an approval", approved_elsewhere: "another approver approved the event",
+  platform: "it had started when it was first seen",
+};
+
+// An event that the cluster was to prepare, and that started without its approval, is no success.
+const isUnapproved = ({ outcome, treatment, start_cause: cause }) => outcome === "completed" && treatment === "prepare" && cause in CAUSES;
 
 function story(event, now) {
   // A pause or a resume may be older than the event.
@@ -24,12 +31,13 @@ function story(event, now) {
   const by = posted.length
     ? ["all-clear by ", outside(posted.map(({ approver, reason }) => `${approver} (${word(reason)})`).join(", "))]
     : event.drill ? `made up (${word(event.drill.mode)}), never approved` : "no all-clear by allclear";
-  const cause = event.start_cause && `started because: ${word(event.start_cause)}, `;
+  const cause = event.start_cause && `started because: ${CAUSES[event.start_cause] ?? word(event.start_cause)}, `;
+  const mark = isUnapproved(event) ? "!" : ENDINGS[event.outcome] ?? "✕";
   return tree("details", {},
     tree("summary", {},
       tree("time", { datetime: event.timeline.at(-1)?.at }, `${time(ended, now)} UTC`), " ",
       tree("strong", {}, outside(title(event))), " ",
-      tree("span", { class: "ending" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${ENDINGS[event.outcome] ?? "✕"} `), word(event.outcome)),
+      tree("span", { class: "ending" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${mark} `), word(event.outcome)),
       tree("span", { class: "beside" }, cause, by, `, closed ${took(ended - began)} after it was announced`)),
     chart(event, ended, ended, `history ${event.id}`),
     log(event, now));

@@ -29,6 +29,8 @@ pub(super) const MOST: usize = 10;
 const TOLD_AHEAD: Duration = Duration::from_mins(2);
 const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
 
+/// The beginning of the warning about an event that another approver approved.
+pub const SECOND_APPROVER: &str = "another approver approved event";
 /// Warnings of recent events with a second approver, oldest first.
 pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);
@@ -216,7 +218,7 @@ fn named(event: &Event, between: &str) -> String {
 fn second_approver(event: &Event, started: Timestamp) -> String {
     let announced = &event.announcement;
     format!(
-        "another approver approved event {} ({} of {}): the event was first seen as started at {}, {}, and no replica \
+        "{SECOND_APPROVER} {} ({} of {}): the event was first seen as started at {}, {}, and no replica \
          of this cluster approved the event; find the other agent that polls Scheduled Events on a VM of the same \
          availability set, scale set or cloud service, or the automation that approves events, and keep only one \
          approver",
