@@ -33,12 +33,18 @@ pub(super) async fn findings(
     if found.is_empty() {
         return vec![Finding::ok(PEER, "this is a cluster of one: there are no other replicas")];
     }
-    found.into_iter().flatten().collect()
+    let clocks: Vec<_> = found.iter().filter_map(|(_, clock)| clock.clone()).collect();
+    found.into_iter().flat_map(|(findings, _)| findings).chain(odd_clock(&clocks)).collect()
 }
 
-async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_running: bool) -> Vec<Finding> {
+/// The findings about a peer, and the milliseconds by which its clock is ahead of this one.
+type Peer = (Vec<Finding>, Option<(String, i64)>);
+
+async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_running: bool) -> Peer {
     let PeerAddress { name: other, address } = peer;
-    match visit(visitor, other.as_str(), address, ANSWER_WITHIN).await {
+    let visited = visit(visitor, other.as_str(), address, ANSWER_WITHIN).await;
+    let ahead = visited.as_ref().ok().and_then(|met| met.clock).map(|(ahead, _)| (other.to_string(), ahead));
+    let findings = match visited {
         Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
             let what = format!("{} answers at {address}, where cluster.replicas has {other}", met.replica);
             vec![Finding::fail(PEER, what, "correct the address, on every replica")]
@@ -60,7 +66,22 @@ async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_runnin
                           cluster.name and [cluster.tls], and the firewall";
             vec![Finding::fail(PEER, what, advice)]
         }
+    };
+    (findings, ahead)
+}
+
+/// The clock of this VM, if it differs from the clocks of at least two others that agree with each other.
+fn odd_clock(others: &[(String, i64)]) -> Option<Finding> {
+    let ahead = || others.iter().map(|(_, ahead)| *ahead);
+    let (least, most) = (ahead().min()?, ahead().max()?);
+    let is_apart = |ahead: i64| Duration::from_millis(ahead.unsigned_abs()) > WARN_ABOVE;
+    if others.len() < 2 || is_apart(most - least) || !ahead().all(is_apart) {
+        return None;
     }
+    let names = others.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ");
+    let which = if least < 0 { "ahead" } else { "behind" };
+    let what = format!("the clock of this VM is the odd one: {names} agree with each other, and this clock is {which}");
+    Some(Finding::warn(CLOCK, what, "set the clock of this VM right: `timedatectl`, `chronyc tracking`"))
 }
 
 /// A cluster forms only of replicas with equal lists.
@@ -90,5 +111,26 @@ fn clock(peer: &PeerAddress, met: &ProbeResult) -> Finding {
         Finding::warn(CLOCK, what, "synchronise the clocks: `timedatectl`, `chronyc tracking`")
     } else {
         Finding::ok(CLOCK, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_odd_clock_is_found_where_the_others_agree() {
+        let odd = |ahead: &[i64]| {
+            let others: Vec<_> = (1..).zip(ahead).map(|(at, ahead)| (format!("db-{at}"), *ahead)).collect();
+            odd_clock(&others).map(|finding| finding.what)
+        };
+        let told = odd(&[-90_000, -90_040]).unwrap();
+        assert_eq!(
+            told,
+            "the clock of this VM is the odd one: db-1 and db-2 agree with each other, and this clock is ahead"
+        );
+        for others in [&[-90_000][..], &[-90_000, 10], &[-90_000, 90_000], &[3, -20], &[]] {
+            assert_eq!(odd(others), None, "{others:?}");
+        }
     }
 }
