@@ -217,6 +217,12 @@ async fn a_member_that_somebody_stopped_makes_others_wait_until_it_is_ready() {
     let not_ready = |status: &Status| database_on(status, "db-2").state == "not_ready";
     let status = cluster.until(0, "told that db-2 is not ready", not_ready).await;
     assert!(database_on(&status, "db-2").since.is_some());
+    let warned = |status: &Status| status.warnings.iter().map(|it| it.text.clone()).collect::<Vec<_>>().join("\n");
+    let elsewhere =
+        "database on db-2 is not ready: `allclear status` on db-2 shows the reason. Until it is ready it counts";
+    assert!(warned(&status).contains(elsewhere), "{status:?}");
+    let own = cluster.until(2, "told on its VM", not_ready).await;
+    assert!(warned(&own).contains("database on db-2 is not ready: ") && !warned(&own).contains(elsewhere), "{own:?}");
     let id = cluster.cloud.announce(reboot("Platform", &[0], "10m")).await;
     let event = cluster.until_event(0, &id, "waiting for room", waits_for_room).await;
     let blocker = event.blocker.unwrap();

@@ -150,15 +150,15 @@ fn warnings(status: &shown::Status) -> Vec<String> {
         all.extend(clock.map(|clock| format!("{}: {clock}", replica.name)));
     }
     let unready = status.members.iter().filter(|member| member.state == "not_ready");
-    all.extend(unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm)));
+    let unready = unready.map(|member| format!("{} on {} is not ready", member.workload, member.vm));
+    // The warning has the reason, too.
+    all.extend(unready.filter(|text| !status.warnings.iter().any(|warning| warning.text.starts_with(text))));
     let told: Vec<&str> = unrestored(status).filter_map(|(_, why)| why).collect();
     let texts = status.warnings.iter().filter(|warning| !is_past(status, warning)).map(|warning| warning.text.clone());
     all.extend(texts.filter(|text| !told.contains(&text.as_str())));
     all
 }
 
-#[cfg(test)]
-mod tests {
 /// A second approval cannot be mended: it alarms while its event is open, and for a day.
 fn is_past(status: &shown::Status, warning: &shown::Warning) -> bool {
     let is_open = status.events.iter().any(|event| event.id == warning.event);
@@ -166,6 +166,8 @@ fn is_past(status: &shown::Status, warning: &shown::Warning) -> bool {
     warning.text.starts_with(SECOND_APPROVER) && !is_open && age.is_some_and(|age| age > SECOND_APPROVER_ALARMS_FOR)
 }
 
+#[cfg(test)]
+mod tests {
     use super::*;
 
     fn well() -> shown::Status {
@@ -248,8 +250,6 @@ fn is_past(status: &shown::Status, warning: &shown::Warning) -> bool {
     }
 
     #[test]
-    fn what_azure_did_not_start_and_what_could_not_be_restored_is_told_once() {
-    #[test]
     fn a_second_approval_alarms_for_a_day() {
         let on = |day: u32| {
             told(|it| {
@@ -262,6 +262,8 @@ fn is_past(status: &shown::Status, warning: &shown::Warning) -> bool {
         assert_eq!(on(3), "OK: cluster orders: no open events\n");
     }
 
+    #[test]
+    fn what_azure_did_not_start_and_what_could_not_be_restored_is_told_once() {
         let late = told(|it| {
             let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
             let blocker = shown::Blocker { code: "waiting_for_platform".into(), ..Default::default() };

@@ -98,6 +98,7 @@ pub struct SharedParts {
     pub roles: Arc<LatestRoles>,
     pub checks: Arc<LatestFaults>,
     pub unknown_roles: Arc<LatestFaults>,
+    pub unready: Arc<LatestFaults>,
 }
 
 impl SharedParts {
@@ -112,6 +113,7 @@ impl SharedParts {
             roles: Arc::default(),
             checks: Arc::default(),
             unknown_roles: Arc::default(),
+            unready: Arc::default(),
         }
     }
 }
@@ -135,8 +137,10 @@ impl ReplicaTasks {
             roles,
             checks: latest_checks,
             unknown_roles,
+            unready,
         } = shared;
         let (cluster, readiness) = (&inputs.cluster, Arc::new(LatestReadiness::default()));
+        let latest_readiness = (readiness.clone(), unready);
         let pulse = PulseFile::in_folder(journal.folder(), journal.environment());
         let Startup { workloads, groups, questions, reports } = startup;
         let latest_roles = (roles, unknown_roles);
@@ -145,7 +149,7 @@ impl ReplicaTasks {
         tasks.spawn(decommission::run(inputs.clone(), stop.clone()));
         tasks.spawn(role_poller::run(cluster.clone(), latest_roles, surroundings.clone(), roles, stop.clone()));
         tasks.spawn(check_poller::run(cluster.clone(), latest_checks, surroundings.clone(), checks, stop.clone()));
-        tasks.spawn(readiness_poller::run(cluster.clone(), readiness.clone(), surroundings, ready, stop.clone()));
+        tasks.spawn(readiness_poller::run(cluster.clone(), latest_readiness, surroundings, ready, stop.clone()));
         tasks.spawn(session_sync::sync_sessions(cluster.clone(), hooks.clone(), stop.clone()));
         for reports in reports {
             tasks.spawn(stop.clone().run_until_cancelled_owned(hooks.clone().listen(reports)));

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use super::cluster::ClusterHandle;
-use super::latest_answers::LatestReadiness;
+use super::latest_answers::{Fault, LatestFaults, LatestReadiness};
 use super::polls;
 use crate::hooks::{HookEnvironment, Owner, ProbeHook};
 use allclear_core::model::command::{Command, UpdateConditions};
@@ -31,7 +31,7 @@ pub struct ReadinessProbe {
 /// Runs until `stop` is cancelled.
 pub(super) async fn run(
     cluster: Arc<ClusterHandle>,
-    latest: Arc<LatestReadiness>,
+    latest: (Arc<LatestReadiness>, Arc<LatestFaults>),
     surroundings: HookEnvironment,
     asked: Vec<ReadinessProbe>,
     stop: CancellationToken,
@@ -43,7 +43,7 @@ pub(super) async fn run(
 
 async fn ask_on(
     cluster: Arc<ClusterHandle>,
-    latest: Arc<LatestReadiness>,
+    (latest, unready): (Arc<LatestReadiness>, Arc<LatestFaults>),
     surroundings: HookEnvironment,
     asked: ReadinessProbe,
 ) {
@@ -65,6 +65,8 @@ async fn ask_on(
             && let Some(readiness) = answers.hear(answer.is_ok())
         {
             latest.keep(&member.workload, readiness);
+            let why = answer.as_ref().err().cloned();
+            unready.keep(&member.workload, why.map(|why| Fault { since: cluster.time.now(), why }));
             if !note(&cluster, &member, readiness, &answer).await {
                 pause = pause.min(NOTE_AGAIN_AFTER);
             }

@@ -111,7 +111,11 @@ function verdict(status) {
     return { ...wait, label: "Paused", title: "All approvals are paused", text: paused(status) };
   }
   const { events } = status;
-  if (events.length === 0 && ability(status).worries.length > 0) {
+  const unready = status.members.filter((member) => member.state === "not_ready").map((member) => `${member.workload} on ${member.vm}`);
+  if (events.length === 0 && unready.length > 0) {
+    return { ...bad, title: `No maintenance is announced, but ${list(unready)} ${unready.length === 1 ? "is" : "are"} not ready`, text: null };
+  }
+  if (events.length === 0 && ability(status, now()).worries.length > 0) {
     return { ...wait, mark: "!", label: "Check this", title: "No maintenance is announced, but there are warnings", text: null };
   }
   const out = status.members.filter((member) => member.state !== "in_service");

@@ -61,12 +61,24 @@ pub struct View {
     roles: Arc<LatestRoles>,
     checks: Arc<LatestFaults>,
     unknown_roles: Arc<LatestFaults>,
+    unready: Arc<LatestFaults>,
 }
 
 impl View {
     pub fn new(shared: &SharedParts) -> Self {
-        let SharedParts { inputs, journal, metrics, watchdog, roles, checks, unknown_roles, .. } = shared.clone();
-        Self { cluster: inputs.cluster.clone(), inputs, journal, metrics, watchdog, roles, checks, unknown_roles }
+        let SharedParts { inputs, journal, metrics, watchdog, roles, checks, unknown_roles, unready, .. } =
+            shared.clone();
+        Self {
+            cluster: inputs.cluster.clone(),
+            inputs,
+            journal,
+            metrics,
+            watchdog,
+            roles,
+            checks,
+            unknown_roles,
+            unready,
+        }
     }
 
     /// The inputs of the whole view.
@@ -147,6 +159,7 @@ impl View {
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
         warnings.extend(warning::failed_restores(&state));
+        warnings.extend(warning::not_ready(&state, &self.cluster.node.name, &self.unready));
         warnings.extend(warning::shared_hosts(&state));
         warnings.extend(warning::overdrafts(&state, now));
         warnings.extend(warning::events_beyond(&state));

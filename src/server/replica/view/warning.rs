@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use self::own::NO_DOCUMENTS;
-pub(super) use self::own::{excess, failed_checks, no_documents, of_certificate, other_vm_name, unknown_roles};
+pub(super) use self::own::{
+    excess, failed_checks, no_documents, not_ready, of_certificate, other_vm_name, unknown_roles,
+};
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
 use crate::policy_fingerprints::PolicyFingerprints;
@@ -27,10 +29,10 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(super) const MOST: usize = 10;
 /// The lead time of the warning about a last call over budget.
 const TOLD_AHEAD: Duration = Duration::from_mins(2);
-const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
-
 /// The beginning of the warning about an event that another approver approved.
 pub const SECOND_APPROVER: &str = "another approver approved event";
+const SHOWN_FOR: Duration = Duration::from_hours(7 * 24);
+
 /// Warnings of recent events with a second approver, oldest first.
 pub fn second_approvals(state: &State, now: Timestamp) -> Vec<shown::Warning> {
     let is_recent = |event: &&Event| event.over_at().is_none_or(|over| now.since(over) < SHOWN_FOR);

@@ -10,7 +10,7 @@ use crate::net::tls::Credentials;
 use allclear_core::model::id::{VmName, WorkloadName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::workload::Member;
+use allclear_core::model::workload::{Member, Workload};
 use allclear_core::schedule::checks::is_undisturbed;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -70,6 +70,27 @@ pub(in crate::view) fn unknown_roles(state: &State, vm: &VmName, unknown: &Lates
         Some(shown::Warning { since: rfc3339(fault.since), text, event: String::new() })
     };
     unknown.all().into_iter().filter_map(warning).collect()
+}
+
+/// Warnings of members that are not ready without an event. Only the replica of the VM knows the reason.
+pub(in crate::view) fn not_ready(state: &State, me: &VmName, unready: &LatestFaults) -> Vec<shown::Warning> {
+    let reasons = unready.all();
+    let warning = |(vm, workload): (&VmName, &Workload)| {
+        let member = workload.on(vm);
+        let since = state.not_serving_since(&member).filter(|_| state.member_state(&member) == "not_ready")?;
+        let own = reasons.get(&workload.name).cloned().flatten().filter(|_| vm == me);
+        let why = match own {
+            Some(fault) => fault.why,
+            None if workload.is_session() => "it is not connected".into(),
+            None => format!("`allclear status` on {vm} shows the reason"),
+        };
+        let group = workload.group.as_ref().map_or_else(String::new, |group| {
+            format!(". Until it is ready it counts as out of service in {group}, and other members of the group wait")
+        });
+        let text = format!("{member} is not ready: {why}{group}. Repair the server of {} on {vm}", workload.name);
+        Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
+    };
+    state.workloads().filter_map(warning).collect()
 }
 
 /// Warnings when this replica's metadata endpoint reports more than this replica keeps.
