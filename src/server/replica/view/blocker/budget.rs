@@ -1,12 +1,13 @@
 //! The sentences of a group without room.
 
 use super::{Sentences, Teller};
+use crate::clock::rfc3339;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::id::{EventId, GroupName};
 use allclear_core::model::slot::{Slot, SlotCause, SlotState};
 use allclear_core::model::workload::Member;
 use allclear_core::schedule::affected_members::needed;
-use allclear_core::schedule::groups;
+use allclear_core::schedule::{groups, last_call};
 
 impl Teller<'_> {
     pub(super) fn budget(&self, group: Option<&GroupName>, by: &[SlotCause]) -> Sentences {
@@ -31,7 +32,12 @@ impl Teller<'_> {
         Sentences::new(
             message,
             Some(self.event.notice_ends()),
-            format!("{} when enough members are in service; otherwise {}", self.goal(), self.platform()),
+            format!(
+                "{} when enough members are in service; otherwise {}{}",
+                self.goal(),
+                self.last_call(),
+                self.platform()
+            ),
             if is_own {
                 "the operator of the VMs, if members are out of service; an operator, by `allclear approve \
                  --over-budget`, which lets Azure take the members as they are"
@@ -40,6 +46,14 @@ impl Teller<'_> {
                  --over-budget`, which lets Azure take further members away"
             },
         )
+    }
+
+    /// The last call, in which the hooks run although the groups have no room.
+    fn last_call(&self) -> String {
+        let at = last_call::begins_at(self.state, self.event);
+        let is_to_come = !self.event.is_drill() && self.is_to_be_called(at);
+        let told = || format!("from {} on the event's hooks move service away, without an approval, and ", rfc3339(at));
+        if is_to_come { told() } else { String::new() }
     }
 
     /// Whether all members of the event are out of service already.
