@@ -50,8 +50,8 @@ async fn a_rehearsal_runs_every_hook_puts_all_back_and_posts_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_runs_only_what_declares_it_and_names_the_rest() {
-    let hooks = vec![hook("checkpoint"), hook("drain").with("dry_run = true"), hook("restore")];
-    let cluster = Cluster::with_hooks(hooks).await;
+    let drain = hook("drain").with("dry_run = true").exits(0, "would move 2 clients");
+    let cluster = Cluster::with_hooks(vec![hook("checkpoint"), drain, hook("restore")]).await;
     let drill = cluster.asks(0, "drill", &["Redeploy", "--vm", "db-2", "--source", "User", "--dry-run"]);
     let (code, out, said) = ended(drill).await;
     assert_eq!(code, 0, "{out}{said}");
@@ -64,6 +64,13 @@ async fn a_dry_run_runs_only_what_declares_it_and_names_the_rest() {
     ] {
         assert!(rows.contains(&row.into()), "{out}");
     }
+    assert!(out.contains("would move 2 clients"), "{out}");
+    let id = out.split(':').next().unwrap();
+    let (_, told, _) = cluster.says(0, &["explain", id]);
+    assert!(
+        told.contains(": would move 2 clients\n") && told.contains("checkpoint of database on db-2: would run"),
+        "{told}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,10 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The hooks begun so far, and those still to come.
 pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
-    if event.hooks.is_empty() && event.hooks_to_come.is_empty() {
+    let left_out =
+        |step: &&shown::DrillStep| matches!(step.result.as_str(), "not_run" | "would_run" | "not_waited_for");
+    let left_out: Vec<_> = event.drill.iter().flat_map(|drill| &drill.steps).filter(left_out).collect();
+    if event.hooks.is_empty() && event.hooks_to_come.is_empty() && left_out.is_empty() {
         return;
     }
     page.heading("HOOKS");
@@ -25,6 +28,11 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
     if !event.hooks.is_empty() {
         page.table(2, &rows);
     }
+    for step in left_out {
+        let shown::DrillStep { phase, workload, vm, result, .. } = step;
+        let reason = step.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        page.line(2, &[faint(format!("{phase} of {workload} on {vm}: {}{reason}", result.replace('_', " ")))]);
+    }
     if !event.hooks_to_come.is_empty() {
         page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);
     }
@@ -39,7 +47,9 @@ fn outcome(hook: &shown::Hook) -> Span {
 }
 
 fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
-    let reason = || hook.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    // A hook that is done has no reason, and may have told what it did, or would do.
+    let said = || hook.reason.as_ref().or(hook.progress.as_ref()).filter(|said| !said.is_empty());
+    let reason = || said().map(|said| format!(": {}", moments::within(reader.now, said))).unwrap_or_default();
     let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));
     if let (Some(times), Some(since)) = (often, &hook.blocked_since) {
         return format!("{times} times since {}{}", moments::written(reader.now, since), reason());
@@ -51,6 +61,7 @@ fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
     let expected =
         hook.expected_end.as_ref().map(|at| format!("expects to end {}; ", moments::written(reader.now, at)));
     let deadline = moments::written(reader.now, &hook.deadline);
-    let progress = hook.progress.as_ref().filter(|said| !said.is_empty()).map(|said| format!("; progress: {said}"));
+    let progress = hook.progress.as_ref().filter(|said| !said.is_empty());
+    let progress = progress.map(|said| format!("; progress: {}", moments::within(reader.now, said)));
     format!("since {since}; {}stopped at {deadline}{}", expected.unwrap_or_default(), progress.unwrap_or_default())
 }

@@ -157,11 +157,19 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
         }
         StopCause::Told(ended) => end(&mut hook, ended).await,
     };
-    let progress = hearing.borrow().progress.clone();
+    let HookOutput { mut progress, last_complaint } = hearing.borrow().clone();
+    // Many programs tell on standard error what they would do.
+    if is_dry_run(request) && ended == HookOutcome::Done && progress.text.is_none() && !last_complaint.is_empty() {
+        progress.text = Some(last_complaint);
+    }
     (ended, progress)
 }
 
-#[derive(Default)]
+fn is_dry_run(request: &RunRecord) -> bool {
+    request.facts.get("mode").and_then(Value::as_str) == Some("dry_run")
+}
+
+#[derive(Clone, Default)]
 struct HookOutput {
     progress: ProgressRecord,
     last_complaint: String,

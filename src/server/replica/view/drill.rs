@@ -2,10 +2,11 @@
 
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::drill::Drill;
-use allclear_core::model::event::Event;
+use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::Phase;
+use allclear_core::schedule::last_call;
 use allclear_core::schedule::required;
 use allclear_core::schedule::required::would_run;
 use allclear_core::schedule::restore;
@@ -34,9 +35,30 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
         StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), plan(event, step)),
         StepState::Failed(reason) => told(event, step, "failed", Some(reason)),
         StepState::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
-        StepState::Due { .. } | StepState::OutOfTime if last.is_none() => told(event, step, "not_run", None),
+        StepState::Due { .. } | StepState::OutOfTime if last.is_none() => {
+            told(event, step, "not_run", Some(not_run(state, event)))
+        }
         StepState::Due { .. } | StepState::OutOfTime => told(event, step, "failed", reason()),
     }
+}
+
+/// Why a hook of a drill that is over was never begun.
+fn not_run(state: &State, event: &Event) -> String {
+    let failed = |attempt: &Attempt| outcome(attempt).is_some_and(|outcome| !outcome.is_favourable());
+    if event.ending == Some(Ending::Interrupted) {
+        return "a real event or an operator ended the drill".into();
+    }
+    if event.attempts.iter().any(failed) {
+        return "a hook before it failed".into();
+    }
+    if event.slots_since.is_some() || event.is_dry_run() {
+        return "its turn did not come in the time for preparation".into();
+    }
+    // The others may be back since.
+    let others = last_call::overdraft(state, event);
+    let others: Vec<String> = others.iter().map(ToString::to_string).collect();
+    let others = if others.is_empty() { "other members".into() } else { others.join(" and ") };
+    format!("its group had no room: out of service were {others}")
 }
 
 /// The last progress of a hook in a dry run: what the hook would do.
