@@ -63,7 +63,7 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     }
     let primaries = primaries(event);
     if !primaries.is_empty() {
-        entry("PRIMARY", primaries.join("; "));
+        entry("PRIMARY", moments::within(reader.now, &primaries.join("; ")));
     }
     if !event.takes_down.is_empty() {
         let down = |it: &shown::TakenDown| format!("{} on {} ({})", it.workload, it.vm, it.role);
@@ -72,7 +72,7 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     if !event.description.is_empty() {
         entry("description", event.description.clone());
     }
-    let meaning = if is_early(event) { "the preparation has not begun" } else { stage(&event.stage) };
+    let meaning = if is_early(event) { "waits for the start of its preparation" } else { stage(&event.stage) };
     entry("stage", format!("{}: {meaning}", event.stage));
     let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
     let rule = event.rule.as_ref().map(|rule| format!(" (rule: {rule})")).unwrap_or_default();

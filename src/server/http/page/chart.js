@@ -1,7 +1,7 @@
 // The chart of an event: hooks as bars over one time axis, and the event's stages as marks.
 
 import { outside, tree } from "./tree.js";
-import { instant, list, span, time, took } from "./words.js";
+import { instant, list, shortTimes, span, time, took } from "./words.js";
 
 const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "‖", unknown: "?", unreachable: "✕", timed_out: "✕" };
 const OUTCOMES = { not_applicable: "nothing to do", unknown: "outcome unknown", blocked: "blocked", timed_out: "timed out" };
@@ -10,7 +10,7 @@ const OUTCOMES = { not_applicable: "nothing to do", unknown: "outcome unknown", 
 export function chart(event, now, today, key) {
   const scale = scaleOf(event, now);
   const marks = marksOf(event, now, scale);
-  const rows = event.hooks.map((hook) => bar(hook, scale, now, marks));
+  const rows = event.hooks.map((hook) => bar(hook, scale, now, marks, today));
   return tree("div", { class: "chart", "data-key": `chart ${key}` },
     axis(marks, today),
     rows.length > 0 ? tree("ol", { class: "hooks" }, rows) : tree("p", { class: "aside" }, "No hook has started."),
@@ -66,7 +66,7 @@ function axis(marks, today) {
   return tree("ul", { class: `axis lanes-${Math.min(taken.length, 6)}`, "aria-label": "Points in time" }, labels);
 }
 
-function bar(hook, scale, now, marks) {
+function bar(hook, scale, now, marks, today) {
   const from = instant(hook.started_at);
   const to = hook.ended_at ? instant(hook.ended_at) : now;
   const deadline = instant(hook.deadline);
@@ -79,9 +79,9 @@ function bar(hook, scale, now, marks) {
       tree("span", { class: "name" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${SIGNS[kind] ?? (hook.outcome ? "✕" : "▶")} `),
         intent, tree("strong", {}, hook.phase), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
       tree("span", { class: `how is-${kind}` }, hook.outcome
-        ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, hook.reason && [": ", outside(hook.reason)]]
+        ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, (hook.reason || hook.progress) && [": ", outside(shortTimes(hook.reason || hook.progress, today))]]
         : [`has been running for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "the deadline has passed",
-          hook.progress && [": ", outside(hook.progress)]])),
+          hook.progress && [": ", outside(shortTimes(hook.progress, today))]])),
     tree("div", { class: "track", "aria-hidden": "true" },
       marks.map((mark) => tree("i", { class: `tick is-${mark.kind}`, left: mark.left })),
       !hook.outcome && tree("i", { class: "allowance", left: scale.at(to), width: width(to, deadline) }),

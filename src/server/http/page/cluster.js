@@ -1,14 +1,14 @@
 // The state of the cluster: the leader, and the reachability, metadata channel and clock of each replica.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
-import { list, many, span } from "./words.js";
+import { list, many, shortTimes, span } from "./words.js";
 
 // The clock difference in milliseconds from which the leader warns.
 const CLOCK_LIMIT = 2000;
 
 const names = (replicas) => replicas.map((replica) => replica.name);
 
-export function ability(status) {
+export function ability(status, now) {
   const members = status.replicas.filter((replica) => replica.member);
   const voters = members.filter((replica) => replica.voter);
   const reached = voters.filter((replica) => replica.reachable);
@@ -30,7 +30,7 @@ export function ability(status) {
   told(off, "has a clock more than 2 s off", "have clocks more than 2 s off");
   // One of three or more approves alone only for an operator.
   if (voters.length === 2) told(suspects, "might approve a user-initiated event alone", "might approve user-initiated events alone");
-  for (const { text } of status.warnings) worries.push(outside(text));
+  for (const { text } of status.warnings) worries.push(outside(shortTimes(text, now)));
   if (healthy.length === 0) worries.push("no metadata channel works, so the cluster can approve nothing and receives no new events");
   const leads = status.leader ? [outside(status.leader), " leads"] : "there is no leader";
   const all = healthy.length === members.length;

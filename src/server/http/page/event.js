@@ -37,7 +37,7 @@ function card(event, place, status, now) {
     stages(event, now),
     tree("h4", {}, "Hooks and points in time"),
     chart(event, now, now, event.id),
-    event.drill && drill(event.drill),
+    event.drill && drill(event.drill, now),
     tree("details", { "data-key": "commands", open: status.events.length <= FEW },
       tree("summary", {}, "What you can do: commands to copy"), commandsFor(event, status, now)),
     facts(event, now),
@@ -135,17 +135,17 @@ function facts(event, now) {
     event.approvals.length > 0 && row("Approvals", event.approvals.map(({ approver, reason, outcome, detail }, place, all) => {
       const isOld = place + 1 < all.length || all.some((one) => one.outcome === "accepted");
       const soFar = isOld ? "no outcome yet" : "in progress";
-      return tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? soFar)}${detail ? `, ${detail}` : ""}`));
+      return tree("span", { class: "line" }, outside(`${approver} (${word(reason)}): ${word(outcome ?? soFar)}${detail ? `, ${shortTimes(detail, now)}` : ""}`));
     })),
     !event.drill && row("Seen by", outside(list(event.seen_by) || "no replica")),
     row("Event id", tree("code", {}, outside(event.id))));
 }
 
-function drill({ who: by, steps }) {
+function drill({ who: by, steps }, now) {
   return [
     tree("h4", {}, "Steps of the drill, started by ", outside(by)),
     tree("ul", { class: "plain" }, steps.map((step) => tree("li", {}, tree("strong", {}, step.phase), " of ",
-      outside(`${step.workload} on ${step.vm}`), ": ", word(step.result), step.reason && [": ", outside(step.reason)]))),
+      outside(`${step.workload} on ${step.vm}`), ": ", word(step.result), step.reason && [": ", outside(shortTimes(step.reason, now))]))),
   ];
 }
 

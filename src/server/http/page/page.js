@@ -6,7 +6,7 @@ import { drawEvents } from "./page/event.js";
 import { closedEvents, listen } from "./page/feed.js";
 import { drawHistory } from "./page/history.js";
 import { fill, outside, plain, tree } from "./page/tree.js";
-import { because, instant, isStuck, list, many, sentence, span, time, title, unprepared, word } from "./page/words.js";
+import { because, instant, isStuck, list, many, sentence, shortTimes, span, time, title, unprepared, word } from "./page/words.js";
 import { drawWorkloads } from "./page/workloads.js";
 
 const place = (id) => document.getElementById(id);
@@ -93,7 +93,7 @@ function verdict(status) {
   const bad = { level: "bad", mark: "✕", label: "Action needed" };
   const wait = { level: "wait", mark: "●", label: "Under way" };
   if (status.outside_because) {
-    return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(status.outside_because) };
+    return { ...bad, title: `${status.replica} takes no part in its cluster`, text: sentence(shortTimes(status.outside_because, now())) };
   }
   if (!status.quorum) {
     const title = isCutOff(status) ? `${status.replica} is cut off: the cluster cannot act from here` : "No quorum: the cluster cannot act";
@@ -124,7 +124,7 @@ function verdict(status) {
   }
   const owed = out.filter((member) => member.state === "returning" && member.owed.includes("failed"));
   if (owed.length > 0) {
-    const lines = owed.map((member) => `${member.workload} on ${member.vm}: ${member.owed}`);
+    const lines = owed.map((member) => shortTimes(`${member.workload} on ${member.vm}: ${member.owed}`, now()));
     const text = tree("ul", { class: "meaning" }, lines.slice(0, MOST_LINES).map((line) => tree("li", {}, outside(line))));
     return { ...bad, title: `${many(owed.length, "member")} could not be restored`, text, spoken: lines.join(" ") };
   }
@@ -167,13 +167,13 @@ function paused(status) {
     tree("code", {}, commandLine("allclear resume --reason 'WHY'", status))];
 }
 
+// The other voters of three or more may have a quorum; of a pair nobody has one without the other.
+const isCutOff = ({ replicas }) => replicas.filter((replica) => replica.voter).length > 2;
+
 function withoutQuorum(status) {
   const voters = status.replicas.filter((replica) => replica.voter);
   const reached = voters.filter((replica) => replica.reachable || replica.name === status.replica);
   const lost = voters.filter((replica) => !reached.includes(replica)).map((replica) => replica.name);
-// The other voters of three or more may have a quorum; of a pair nobody has one without the other.
-const isCutOff = ({ replicas }) => replicas.filter((replica) => replica.voter).length > 2;
-
   const needed = Math.floor(voters.length / 2) + 1;
   const leads = status.leader && status.leader !== status.replica;
   const points = [
@@ -192,7 +192,7 @@ const isCutOff = ({ replicas }) => replicas.filter((replica) => replica.voter).l
 
 function drawSummary(status, found) {
   const { mark, level, label, text } = found;
-  const can = ability(status);
+  const can = ability(status, now());
   fill(place("summary"), tree("section", { class: `summary is-${level}`, "aria-labelledby": "summary-title" },
     tree("p", { class: "label" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${mark} `), label),
     tree("h2", { id: "summary-title" }, outside(found.title)),

@@ -1,7 +1,7 @@
 // Workloads by group, with the role and state of each member, and the remaining budget of the group.
 
 import { cell, fill, outside, rowHead, state, table, tree } from "./tree.js";
-import { instant, many, time, title } from "./words.js";
+import { instant, many, shortTimes, time, title } from "./words.js";
 
 // The limit of rows in a table.
 const MOST = 100;
@@ -15,7 +15,7 @@ export function drawWorkloads(section, status) {
     status.workloads.length === 0 && tree("p", {}, "No workload is registered, so allclear prepares nothing."),
     status.groups.map((group) => [
       tree("h3", { "data-key": `group ${group.name}` }, "Group ", outside(group.name)),
-      tree("p", { "data-key": `budget ${group.name}` }, budget(group)),
+      tree("p", { "data-key": `budget ${group.name}` }, budget(group, status)),
       members(status.workloads.filter((workload) => workload.group === group.name), standings, unasked, group.name),
     ]),
     alone.length > 0 && [
@@ -26,14 +26,14 @@ export function drawWorkloads(section, status) {
 }
 
 // The reason why a member is out of service; null while the member is in service.
-function standing({ state, by, owed }, { events }) {
+function standing({ state, by, owed }, { events, now }) {
   const event = events.find((event) => event.id === by);
   const name = event ? title(event) : by;
   switch (state) {
     case "in_service": return null;
     case "leaving": return `leaving: ${name}`;
     case "out_of_service": return `out of service: ${name}`;
-    case "returning": return `not back yet after ${name}: ${owed}`;
+    case "returning": return `not back yet after ${name}: ${shortTimes(owed, instant(now))}`;
     case "not_ready": return "not ready";
     default: return "unknown: its replica is unreachable";
   }
