@@ -137,8 +137,11 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     if !is_near(event, now) || now >= event.notice_ends() || event.hold(now).is_some_and(|hold| hold.no_hooks) {
         return false;
     }
-    // An event with slots waits too: for a hook that failed, or for members that went out of service meanwhile.
-    let waits = !slots::may_disrupt(state, event, now);
+    // An event with slots waits too: for a hook that failed, or for members that went out of service meanwhile. Not after
+    // the end of a budget: a last call moves the end of the preparation, so a failure would count as a retry that is due.
+    let has_budget = event.treatment.as_ref().is_some_and(|treatment| treatment.budget.is_some());
+    let is_halted = event.hold(now).is_some() || state.pause(now).is_some();
+    let waits = event.slots_since.is_none() || is_halted || (!has_budget && !slots::may_disrupt(state, event, now));
     waits && has_service(state, event) && now >= begins_at(state, event) && !is_behind(state, event, now)
 }
 
