@@ -75,7 +75,7 @@ async fn a_group_without_a_primary_is_critical_until_it_has_one() {
     assert!(code == 2 && line.contains(fault), "{code}: {line}");
     assert!(cluster.says(2, &["status"]).1.contains(fault));
     let (_, metrics) = cluster.page(0, "/metrics").await;
-    for gauge in ["{fault=\"absent\"} 1\n", "{fault=\"several\"} 0\n"] {
+    for gauge in ["{state=\"absent\"} 1\n", "{state=\"several\"} 0\n"] {
         assert!(metrics.contains(&format!("allclear_group_primary_faults{gauge}")), "{metrics}");
     }
     cluster.hooks.make_primary("db-2");

@@ -4,8 +4,8 @@ use tonic::Status;
 use tonic::metadata::MetadataMap;
 
 use super::client::ASKED_BY;
-use crate::consensus::is_address;
 use crate::replica::clock::from_rfc3339;
+use crate::replica::cluster::is_address;
 use allclear_core::model::command::bounded;
 use allclear_core::model::id::{VmName, WorkloadName};
 use allclear_core::model::time::Timestamp;

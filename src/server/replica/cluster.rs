@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::clock::{self, ClusterClock};
+pub use crate::consensus::is_address;
 use crate::consensus::{Consensus, MemberNames, RaftStatus, RequestError};
 use allclear_core::cluster_time::Trust;
 use allclear_core::model::command::{ApplyResult, Command};

@@ -158,7 +158,7 @@ fn primaries(exposition: &Exposition, state: &State, input: &PlanningInput) -> p
     exposition.each(
         "allclear_group_primary_faults",
         "Groups without a primary (`absent`) or with several (`several`), by the reports of all their members.",
-        "fault",
+        "state",
         [("absent", number(absent)), ("several", number(faults.len() - absent))],
     )
 }
