@@ -186,7 +186,11 @@ fn what_has_passed_is_not_told_as_still_to_come() {
     let failed = Blocker::HookFailed { member, hook, reason: "no".into(), notice_ends: event.notice_ends() };
     let (before, afterwards) = (told(&failed, &event, 14), told(&failed, &event, 16));
     assert_eq!(before.until, Some(rfc3339(after(15))));
-    assert_eq!(before.next, "allclear does not approve the event; Azure starts the event when the notice ends");
+    assert_eq!(
+        before.next,
+        "allclear does not approve the event; the hook does not run again by itself; Azure starts the event when the \
+         notice ends"
+    );
     assert_eq!(afterwards.until, None);
     assert!(afterwards.next.contains("the notice has ended"), "{}", afterwards.next);
 
