@@ -36,8 +36,8 @@ answers. No logical slots before 17. No commits on two members while every synch
 then acknowledges alone, as synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is
 ever archived: `failover` does not wait for a hanging archive, and reports that.
 
-check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. failover: as above. drain: a
-standby leaves the synchronous set, so that no commit waits. shutdown: the same, and stops a standby. restore:
+check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. failover: as above. drain: all
+standbys that follow join the synchronous set, and this one leaves it, so that no commit waits. shutdown: the same, and stops a standby. restore:
 follows the present primary; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then the member
 joins the synchronous set.    ready: whether that state holds.    role: for the workload's role.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allclear_hook import members, setting
-from postgresql_members import Group, followers, lower_limits, synchronous
+from postgresql_members import Group, followers, follows_instead, lower_limits, synchronous
 
 # The form of SYNCHRONOUS.
 MODE = re.compile(r"((FIRST|ANY) [1-9]\d*)?")
@@ -72,10 +72,13 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
             yield f"{vm} is of another database cluster than {found[0]}"
         elif not said["streams"] or said["timeline"] != primary["timeline"]:
             yield f"{vm} does not stream from {found[0]}: see its log"
-        elif vm not in sending and said["from"] != address(found[0]) and said["from"] in map(address, members()):
-            yield f"{vm} follows {said['from']} and not {found[0]}: run its restore hook (allclear hook run)"
+        elif vm not in sending and (other := follows_instead(said, found[0])):
+            yield f"{vm} streams from {other} and not from {found[0]}: run its restore hook (allclear hook run)"
         elif vm not in sending:
-            yield f"{vm} streams under another name: set application_name={vm} in its primary_conninfo"
+            yield (
+                f"{vm} streams under another name, or from another server ({said['from']}): "
+                f"set application_name={vm} in its primary_conninfo"
+            )
         for limit in lower_limits(said, primary):
             yield f"{vm} has {limit} on {found[0]}: it would not start"
         for limit in lower_limits(primary, said):
@@ -83,11 +86,6 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
     yield from of_commits(group, found[0])
     yield from of_left_slots(details)
     yield from of_connections(details)
-
-
-def address(vm: str) -> str:
-    host, port = members()[vm]
-    return f"{host}:{port}"
 
 
 def of_commits(group: Group, primary: str) -> Iterator[str]:

@@ -213,6 +213,12 @@ def following(primary: dict[str, Any]) -> set[str]:
     return {vm for vm in members() if without_case(vm) in names}
 
 
+def follows_instead(standby: dict[str, Any], primary: str) -> str | None:
+    """The other member from which this standby streams, instead of the primary."""
+    found = (vm for vm, (host, port) in members().items() if standby["from"] == f"{host}:{port}")
+    return next((vm for vm in found if vm != primary), None)
+
+
 def gather(told: Told, group: Group, primary: str) -> None:
     """Has every member that answers follow the primary, and commits wait for all of them.
 
@@ -229,7 +235,11 @@ def gather(told: Told, group: Group, primary: str) -> None:
     if not until(lambda: not astray(), 2):
         for vm in sorted(astray()):
             progress(f"{vm} does not follow {primary}, and is told to")
-            alter(group.servers[vm], "primary_conninfo", primary_conninfo(vm, primary))
+            try:
+                alter(group.servers[vm], "primary_conninfo", primary_conninfo(vm, primary))
+            except Unreachable as error:
+                # The return of one member does not depend on another standby.
+                progress(str(error))
         if not until(lambda: not astray(), 5):
             progress(f"{' and '.join(sorted(astray()))}: does not follow {primary} yet")
     if not setting("SYNCHRONOUS", ""):

@@ -26,6 +26,7 @@ from postgresql_members import (
     alter,
     change_synchronous,
     following,
+    follows_instead,
     gather,
     literal,
     lower_limits,
@@ -210,8 +211,8 @@ def behind(told: Told, group: Group, primary: str) -> str:
         return f"has {' and '.join(lower_limits(standby, ahead))} on {primary}"
     if not standby["streams"] or standby["timeline"] != ahead["timeline"]:
         return f"does not stream on timeline {ahead['timeline']} of {primary}"
-    if told.vm not in following(ahead):
-        return f"streams from {standby['from']}, and not from {primary} under its VM's name: run its restore hook"
+    if told.vm not in following(ahead) and (other := follows_instead(standby, primary)):
+        return f"streams from {other} and not from {primary}: run its restore hook (allclear hook run)"
     lag = ahead["lsn"] - standby["lsn"]
     return f"is {lag >> 10} KiB behind" if lag > 1 << 20 else ""
 

@@ -1,7 +1,7 @@
 //! Standbys that do not follow the primary, or left the set for which commits wait; and logins and rights that a switch
 //! would lack.
 
-use super::super::hook::{DONE, FAILED, Hook};
+use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{System as _, ThreeNodeBed, is_installed, until};
 use super::{Postgresql, READING, Synchronous, open};
@@ -62,10 +62,13 @@ async fn a_standby_that_follows_another_standby_is_told_and_follows_the_primary_
     set(trio, 1, "primary_conninfo", &follows(trio, "db-1", 2, ""));
     until("a word about it", || {
         let ended = Hook::run::<Postgresql>(trio, 0, "check", &[]);
-        let is_told = ended.said.contains("and not db-0: run its restore hook");
+        let is_told = ended.said.contains("db-1 streams from db-2 and not from db-0: run its restore hook");
         if ended.status == FAILED && is_told { Ok(()) } else { Err(format!("{ended:?}")) }
     });
+    let ended = Hook::run::<Postgresql>(trio, 1, "ready", &[]);
+    assert!(ended.status == BLOCKED && ended.said.contains("streams from db-2"), "{ended:?}");
     Hook::until_done::<Postgresql>(trio, 2, "checkpoint", &[]);
+    Hook::until_done::<Postgresql>(trio, 1, "ready", &[]);
     let followers = "select application_name from pg_stat_replication where state = 'streaming' order by 1";
     assert_eq!(ask(trio, 0, followers), [["db-1"], ["db-2"]]);
 }
