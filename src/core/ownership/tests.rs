@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::document::tests::announced;
 use crate::model::document::{Announcement, Status};
+use crate::model::id::EventId;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::Replica;
 use crate::model::time::Timestamp;
