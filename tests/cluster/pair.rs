@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use allclear::replica::clock;
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use serde_json::json;
 
@@ -171,16 +172,19 @@ async fn a_secondary_whose_primary_never_came_back_from_maintenance_approves_its
 
 #[tokio::test]
 async fn a_lone_secondary_that_was_restarted_goes_on_waiting_and_approves() {
-    let mut cluster = Cluster::of(&["db-0", "db-1"]).also("cluster.takeover_after", "3s").start().await;
+    let mut cluster = Cluster::of(&["db-0", "db-1"]).also("cluster.takeover_after", "8s").start().await;
     let leader = cluster.leader(0).await;
     let secondary = 1 - leader;
     cluster.kill(leader);
     let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": leader })).await;
     let waits = |event: &Event| event.blocker.as_ref().is_some_and(|blocker| blocker.code == "no_quorum");
     cluster.until_event(secondary, &id, "waiting", waits).await;
+    // A restarted replica counts from its last entry, and forgets the time since that entry.
+    let time = |status: &Status| clock::from_rfc3339(&status.now).unwrap();
+    let last = time(&cluster.status(secondary).await.unwrap());
+    let has_counted = |status: &Status| time(status).since(last) >= Duration::from_secs(3);
+    cluster.until(secondary, "three seconds without an entry", has_counted).await;
     cluster.kill(secondary);
-    // Nobody counts the time while the replica is down.
-    tokio::time::sleep(Duration::from_secs(3)).await;
     cluster.start(secondary);
     let is_told = |status: &Status| status.warnings.iter().any(|it| it.text.contains("less time is left"));
     cluster.until(secondary, "told that its time is behind", is_told).await;

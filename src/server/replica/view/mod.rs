@@ -171,17 +171,17 @@ impl View {
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));
-        warnings.extend(self.time_from_before_the_start(now));
+        warnings.extend(self.time_from_before_the_start());
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
     }
 
-    fn time_from_before_the_start(&self, now: Timestamp) -> Option<shown::Warning> {
+    fn time_from_before_the_start(&self) -> Option<shown::Warning> {
         let time = &self.cluster.time;
         let behind = Duration::from_millis(u64::try_from(time.wall_is_ahead_by()).unwrap_or_default());
         let is_old = time.trust() == Trust::Unknown && !self.cluster.consensus.status_now().has_leader();
-        (is_old && behind > WARN_ABOVE).then(|| warning::time_from_before_the_start(now, behind))
+        (is_old && behind > WARN_ABOVE).then(|| warning::time_from_before_the_start(self.cluster.state().now, behind))
     }
 
     /// This replica's TLS credentials; `None` where the replica uses plain text.
