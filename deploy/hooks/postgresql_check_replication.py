@@ -11,7 +11,7 @@ from postgresql_members import Group, followers, follows_instead, lower_limits, 
 
 # The form of SYNCHRONOUS.
 MODE = re.compile(r"((FIRST|ANY) [1-9]\d*)?")
-# What libpq does without the option, as pg_basebackup writes it; and the options that the hooks or a password file give.
+# The default of libpq for each option, as pg_basebackup writes the defaults.
 DEFAULTS = {
     "sslmode": "prefer",
     "gssencmode": "prefer",
@@ -24,6 +24,7 @@ DEFAULTS = {
     "gssdelegation": "0",
     "krbsrvname": "postgres",
 }
+# Options from the hooks or from a password file, and options without effect on a connection to a single server.
 GIVEN = {
     "host",
     "hostaddr",
@@ -89,7 +90,7 @@ def of_replication(group: Group, details: dict[str, dict[str, Any]]) -> Iterator
 
 
 def of_commits(group: Group, primary: str) -> Iterator[str]:
-    """Commits wait for the standbys that SYNCHRONOUS demands, and all that follow are among them."""
+    """The synchronous set has the mode of SYNCHRONOUS, and contains every standby that follows the primary."""
     now, wanted = synchronous(group, primary), setting("SYNCHRONOUS", "")
     if not wanted or not MODE.fullmatch(wanted):
         if now and not wanted:

@@ -54,7 +54,8 @@ fn is_hook(given: &str) -> bool {
         .is_some_and(|(member, phase)| !member.is_empty() && Phase::parse(&phase.to_ascii_lowercase()).is_some())
 }
 
-/// The answer about a hook of the members' return: it runs until it succeeds, and is neither retried nor skipped.
+/// The answer about a `restore` or `ready` hook. allclear repeats such a hook until success, so an operator neither
+/// retries nor skips the hook.
 fn retried_by_itself(state: &State, event: &Event, given: &str) -> Option<String> {
     let steps = restore::restore_steps(state, event);
     let found = steps.iter().find(|step| is_called(&state.hook_name(&step.member, step.id), given))?;

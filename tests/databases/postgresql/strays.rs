@@ -1,5 +1,4 @@
-//! Standbys that do not follow the primary, or left the set for which commits wait; and logins and rights that a switch
-//! would lack.
+//! Stray standbys, standbys outside the synchronous set, and the logins and rights of a switch.
 
 use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
@@ -17,13 +16,13 @@ fn set(trio: &ThreeNodeBed, place: usize, name: &str, value: &str) {
     ask(trio, place, "select pg_reload_conf()");
 }
 
-/// The connection of a standby that knows one server alone, as the hooks and most users write it.
+/// The `primary_conninfo` of a standby with a single server, as the hooks and most users write this setting.
 fn follows(trio: &ThreeNodeBed, of: &str, place: usize, options: &str) -> String {
     let vm = &trio.vms[place];
     format!("host={} port={} user=postgres application_name={of} {options}", vm.host(), vm.port())
 }
 
-/// The standby is in maintenance while the primary moves. Nobody tells it of the new primary, so the next event would
+/// The standby is in maintenance while the primary moves, and does not learn of the new primary. The next event would
 /// leave the new primary alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
@@ -50,7 +49,7 @@ async fn a_standby_that_missed_a_switch_follows_the_new_primary_and_commits_wait
     assert_eq!(ended.status, DONE, "{}", ended.said);
 }
 
-/// A standby follows another standby, and its name is right.
+/// A standby follows another standby, under the right name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_standby_that_follows_another_standby_is_told_and_follows_the_primary_before_the_next_event() {
@@ -73,7 +72,7 @@ async fn a_standby_that_follows_another_standby_is_told_and_follows_the_primary_
     assert_eq!(ask(trio, 0, followers), [["db-1"], ["db-2"]]);
 }
 
-/// An incomplete set stops every commit when its only standby fails, beside a standby that would answer.
+/// With an incomplete synchronous set, the failure of one standby stops every commit, although another standby streams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn a_standby_for_which_no_commit_waits_is_told_and_takes_the_place_of_the_one_that_leaves() {
@@ -131,7 +130,7 @@ async fn a_switch_that_lacks_a_right_or_the_login_of_a_standby_fails_before_it_s
     assert_ne!(stage.primary(), 0);
 }
 
-/// What a switch changes without a word: options of a connection, slots, and the backups of other programs.
+/// A switch drops options of a connection, leaves slots behind, and ends the backups of other programs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn whatever_a_switch_would_drop_is_told_before_it() {

@@ -54,7 +54,7 @@ fn not_run(state: &State, event: &Event) -> String {
     if event.slots_since.is_some() || event.is_dry_run() {
         return "its turn did not come in the time for preparation".into();
     }
-    // The others may be back since.
+    // The members that were out of service may be back since.
     let others = last_call::overdraft(state, event);
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
     let others = if others.is_empty() { "other members".into() } else { others.join(" and ") };
