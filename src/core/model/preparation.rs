@@ -45,13 +45,17 @@ impl Event {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)
     }
 
-    /// The latest end of a hook that prepares: when the budget is exhausted, every run has been ended.
+    /// The latest end of a hook that prepares. A last call may use the whole notice.
     pub fn preparation_ends(&self) -> Timestamp {
         let notice = self.notice_ends().minus(self.margin());
-        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget).unwrap_or_default();
-        let to_end = ENDED_WITHIN.min(budget / 4);
         let is_hurried = self.last_call_since.is_some() || self.is_reopened();
-        self.budget_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.minus(to_end).min(notice))
+        self.budget_for_hooks_ends().filter(|_| !is_hurried).map_or(notice, |ends| ends.min(notice))
+    }
+
+    /// When the budget leaves no further time for hooks: when the budget is exhausted, every run has been ended.
+    pub fn budget_for_hooks_ends(&self) -> Option<Timestamp> {
+        let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
+        Some(self.budget_ends()?.minus(ENDED_WITHIN.min(budget / 4)))
     }
 
     /// The latest end of a hook of this phase. A restore takes as long as necessary, and so does the undo of a hook

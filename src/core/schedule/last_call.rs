@@ -137,22 +137,17 @@ pub fn is_due(state: &State, event: &Event, now: Timestamp) -> bool {
     if !is_near(event, now) || now >= event.notice_ends() || event.hold(now).is_some_and(|hold| hold.no_hooks) {
         return false;
     }
-    // An event with slots waits too: for a hook that failed, or for members that went out of service meanwhile. Not after
-    // the end of a budget: a last call moves the end of the preparation, so a failure would count as a retry that is due.
-    let has_budget = event.treatment.as_ref().is_some_and(|treatment| treatment.budget.is_some());
+    // An event with slots waits too: for a hook that failed, or for members that went out of service meanwhile.
     let is_halted = event.hold(now).is_some() || state.pause(now).is_some();
-    let waits = event.slots_since.is_none() || is_halted || (!has_budget && !slots::may_disrupt(state, event, now));
-    waits && has_service(state, event) && now >= begins_at(state, event) && !is_behind(state, event, now)
+    let waits = event.slots_since.is_none() || is_halted || !slots::may_disrupt(state, event, now);
+    waits && has_service(state, event, now) && now >= begins_at(state, event) && !is_behind(state, event, now)
 }
 
 /// Whether there is service to move away. A member whose hook failed is left as it is: the later hooks of the member
 /// wait for this hook.
-pub fn has_service(state: &State, event: &Event) -> bool {
+pub fn has_service(state: &State, event: &Event, now: Timestamp) -> bool {
     let steps = required_steps(state, event);
-    let is_stopped = |step: &Step<'_>| {
-        let own = core::slice::from_ref(step);
-        holding_failure_among(event, own, event.first_seen()).is_some()
-    };
+    let is_stopped = |step: &Step<'_>| holding_failure_among(event, core::slice::from_ref(step), now).is_some();
     let stopped: Vec<&Member> = steps.iter().filter(|step| is_stopped(step)).map(|step| &step.member).collect();
     let mut left = steps.iter().filter(|step| step.id.phase.is_disruptive() && is_left(event, step));
     left.any(|step| !stopped.contains(&&step.member))

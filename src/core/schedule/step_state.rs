@@ -64,6 +64,10 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     if step.when_disconnected == Some(OnAbsent::Skip) && may_skip(step, last) {
         return StepState::Satisfied;
     }
+    let is_running = last.is_some_and(|last| last.outcome.is_none());
+    if let Some(failed) = failed_before_last_call(event, step, now).filter(|_| !is_running) {
+        return failed;
+    }
     let due = |intent, from, blocked| match ends.filter(|ends| now >= *ends) {
         // A retry or an answer for which there was no time has changed nothing.
         Some(ends) => failed_in_time(step, ends).unwrap_or(StepState::OutOfTime),
@@ -130,6 +134,14 @@ fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>>
     });
     let (_, outcome, _) = failed.filter(|_| step.on_failure == OnFailure::Hold)?;
     Some(StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into()))
+}
+
+/// The failure of a hook whose budget is over. A last call gives time to hooks that have not failed: with a second run of
+/// this hook, the failure would no longer hold the event, and the budget would approve the event.
+fn failed_before_last_call<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<StepState<'a>> {
+    event.latest_end_of_phase(step.id.phase).and(event.last_call_since)?;
+    let ends = event.budget_for_hooks_ends().filter(|ends| now >= *ends)?;
+    failed_in_time(step, ends)
 }
 
 /// Whether the hook of a disconnected workload is passed over. A failover that began may have left no primary. A prepared

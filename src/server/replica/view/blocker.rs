@@ -186,7 +186,18 @@ impl Teller<'_> {
         let (event, now) = (self.event, self.input.now);
         let prepares = event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
         let is_let = !event.hold(now).is_some_and(|hold| hold.no_hooks);
-        prepares && is_let && event.last_call_since.is_none() && at > now && last_call::has_service(self.state, event)
+        prepares
+            && is_let
+            && event.last_call_since.is_none()
+            && at > now
+            && last_call::has_service(self.state, event, now)
+    }
+
+    /// The start of a preparation that begins after this time.
+    fn prepared_after(&self, at: Timestamp) -> Option<Timestamp> {
+        let prepares = self.event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
+        let starts = self.event.preparation_starts();
+        (prepares && !self.event.is_approved_by_operator() && starts > at).then_some(starts)
     }
 
     /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
