@@ -68,6 +68,7 @@ pub(super) fn missing(event: &shown::Event) -> String {
 pub(super) fn how_far(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {
         (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
+        (Some(outcome), None) if outcome == "completed" => format!(", {outcome}; its start was not seen"),
         (Some(outcome), None) => format!(", {outcome}"),
         (None, Some(cause)) => format!(" because: {cause}"),
         (None, None) => String::new(),

@@ -40,6 +40,12 @@ impl Event {
         Some(self.last_retry().map_or(from, |at| from.max(at)).plus(budget))
     }
 
+    /// When the event is approved without the hooks that are missing then. `None` without a budget, and for a budget that
+    /// is longer than the notice: Azure starts the event first.
+    pub fn approved_without_hooks_at(&self) -> Option<Timestamp> {
+        self.budget_ends().filter(|ends| *ends < self.notice_ends())
+    }
+
     /// Hooks end this long before the notice ends.
     pub fn margin(&self) -> Duration {
         self.treatment.as_ref().map_or(Duration::ZERO, |treatment| treatment.margin)

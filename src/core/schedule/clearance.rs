@@ -184,7 +184,7 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
         }
         StepState::OutOfTime => {
             // An event with a budget is approved without the hook in a moment.
-            if let Some(ends) = event.budget_ends() {
+            if let Some(ends) = event.approved_without_hooks_at() {
                 return Some(Blocker::HookWaiting { member, hook, from: ends });
             }
             let Some(last) = step.forward().next_back() else {

@@ -125,6 +125,8 @@ impl Commands<'_> {
                 let does = format!("end the pause of all approvals: {}", self.goes_on_without(blocker));
                 self.add_with_reason(does, command("resume", &[]));
             }
+            // During a hold or a pause an earlier start would let no hook run but a checkpoint.
+            "too_early" if self.has("hold") || self.has("paused") => {}
             "too_early" => {
                 let does = "prepare the event now, or --at a time, with all hooks; it is approved when it is prepared, \
                             and Azure may start it at once";

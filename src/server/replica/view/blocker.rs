@@ -215,10 +215,11 @@ impl Teller<'_> {
         };
         let ends = self.event.notice_ends();
         let (until, next) = if halt.until < ends {
-            let next = format!(
-                "the {noun} ends automatically, and the event goes on then: hooks that are left run before the approval"
-            );
-            (halt.until, next)
+            let then = match self.prepared_after(halt.until) {
+                Some(starts) => format!("; preparation starts at {}", rfc3339(starts)),
+                None => ", and the event goes on then: hooks that are left run before the approval".into(),
+            };
+            (halt.until, format!("the {noun} ends automatically{then}"))
         } else {
             let call = last_call::begins_at(self.state, self.event);
             let hooks = if self.is_to_be_called(call) {

@@ -49,7 +49,7 @@ fn told(fault: &PrimaryFault) -> String {
     let list = |members: &[Member]| members.iter().map(|member| member.vm.to_string()).collect::<Vec<_>>().join(", ");
     match fault {
         PrimaryFault::Absent(members) => format!("has no primary: {} all say replica", list(members)),
-        PrimaryFault::Several(members) => format!("has several primaries: {}", list(members)),
+        PrimaryFault::Several(members) => format!("has several primaries, by their last reports: {}", list(members)),
     }
 }
 

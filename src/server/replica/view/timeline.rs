@@ -4,7 +4,7 @@ use super::post_detail::{claim_detail, detail};
 use super::{operator_record, warning};
 use crate::clock::rfc3339;
 use allclear_core::model::attempt::WaiverReason;
-use allclear_core::model::event::Event;
+use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::OperatorRecord;
@@ -212,7 +212,8 @@ fn ending(event: &Event, steps: &mut Steps) {
         steps.push((*at, TimelineRank::Decided, step_of(what.into())));
     }
     let Some((over, ending)) = event.over_at().zip(event.ending) else { return };
-    steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}", ending.as_str()))));
+    let unseen = unseen_start(event, over, ending);
+    steps.push((over, TimelineRank::Told, step_of(format!("the event is over: {}{unseen}", ending.as_str()))));
     for (vm, lasted) in &event.impacts {
         let what = if lasted.is_zero() {
             format!("{vm} measured no pause of its own")
@@ -220,6 +221,20 @@ fn ending(event: &Event, steps: &mut Steps) {
             format!("{vm} did not run for {} ms, by its own measurement", lasted.as_millis())
         };
         steps.push((over, TimelineRank::Told, told_of(what, vm.to_string(), None)));
+    }
+}
+
+/// What is not known about an event that no replica saw as Started.
+fn unseen_start(event: &Event, over: Timestamp, ending: Ending) -> &'static str {
+    if event.entered_at(Stage::Started).is_some() {
+        return "";
+    }
+    match ending {
+        Ending::Completed => "; no replica saw the start, and an approval of this cluster may have reached Azure",
+        Ending::Cancelled if over >= event.notice_ends() => {
+            "; no replica saw the start, and the notice had ended: Azure may have started the event unseen"
+        }
+        Ending::Cancelled | Ending::Forgotten | Ending::Drilled | Ending::Interrupted => "",
     }
 }
 

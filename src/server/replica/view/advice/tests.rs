@@ -119,6 +119,7 @@ fn what_removes_each_blocker_is_offered_and_nothing_that_another_blocker_forbids
     assert_eq!(offered_beside("hook_failed", &["hold"], true, None), [&retry, &skip, "allclear release e"]);
     let wanted = [&retry, &skip, "allclear resume", "allclear hold e --until 2h"];
     assert_eq!(offered_beside("hook_failed", &["paused"], false, None), wanted);
+    assert_eq!(offered_beside("hold", &["too_early"], true, None), ["allclear release e"]);
     assert_eq!(offered_beside("no_quorum", &["hold", "hook_failed"], true, None), ["allclear status", DOCTOR]);
 }
 

@@ -222,7 +222,7 @@ impl Teller<'_> {
 
     /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
-        let Some(ends) = self.event.budget_ends().filter(|_| !self.event.is_drill()) else { return (at, next) };
+        let Some(ends) = self.approved_without_hooks_at() else { return (at, next) };
         let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
         (
             ends,
@@ -235,6 +235,10 @@ impl Teller<'_> {
         )
     }
 
+    fn approved_without_hooks_at(&self) -> Option<Timestamp> {
+        self.event.approved_without_hooks_at().filter(|_| !self.event.is_drill())
+    }
+
     fn why_then(&self) -> String {
         match &self.event.treatment {
             Some(treatment) if !self.event.is_user_initiated() => format!("by the rule \"{}\"", treatment.rule),
@@ -244,7 +248,7 @@ impl Teller<'_> {
 
     /// The sentences for a workload or replica that has to return first, at an unknown time.
     fn without_its_end(&self, message: String, next: &str, resolved_by: &'static str) -> Sentences {
-        let (until, otherwise) = match self.event.budget_ends().filter(|_| !self.event.is_drill()) {
+        let (until, otherwise) = match self.approved_without_hooks_at() {
             Some(ends) => (ends, format!("the event is approved without this hook, {}", self.why_then())),
             None => (self.event.notice_ends(), self.platform()),
         };

@@ -116,6 +116,17 @@ fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
 }
 
 #[test]
+fn a_hold_that_ends_before_the_preparation_starts_promises_no_hook_at_its_end() {
+    let mut event = event(Source::Platform, Vec::new());
+    event.announcement.not_before = NotBefore::At(after(600));
+    let until = after(120);
+    let held = told(&Blocker::Hold(Suspension { until, ..halt(0) }), &event, 1);
+    let starts = rfc3339(event.preparation_starts());
+    assert_eq!(held.next, format!("the hold ends automatically; preparation starts at {starts}"));
+    assert_eq!(held.until, Some(rfc3339(until)));
+}
+
+#[test]
 fn a_missed_window_is_told_with_the_next_time() {
     let event = event(Source::Platform, Vec::new());
     let missed = Some(Opening { opens: after(0), closes: after(5) });

@@ -50,6 +50,30 @@ fn members_that_return_meanwhile_are_told() {
 }
 
 #[test]
+fn an_event_whose_start_nobody_saw_does_not_claim_to_know_how_it_ended() {
+    let told = |stages: &[Stage], ending, notice_ends| {
+        let mut event = entered(stages);
+        event.ending = Some(ending);
+        event.announcement.not_before = NotBefore::At(Timestamp(notice_ends));
+        let mut steps = Steps::new();
+        super::ending(&event, &mut steps);
+        in_order(steps).concat()
+    };
+    let unseen = [Stage::Approved, Stage::Closed];
+    let completed = told(&unseen, Ending::Completed, 100);
+    assert!(completed.starts_with("the event is over: completed; no replica saw the start"), "{completed}");
+    let blind = told(&[Stage::Closed], Ending::Cancelled, 4);
+    assert!(
+        blind.ends_with(
+            "cancelled; no replica saw the start, and the notice had ended: Azure may have started the event unseen"
+        ),
+        "{blind}"
+    );
+    assert_eq!(told(&[Stage::Closed], Ending::Cancelled, 100), "the event is over: cancelled");
+    assert_eq!(told(&[Stage::Started, Stage::Closed], Ending::Completed, 4), "the event is over: completed");
+}
+
+#[test]
 fn a_pause_that_was_over_before_the_event_is_not_told_with_it() {
     let record =
         |number, at, what| OperatorRecord { number, at: Timestamp(at), who: "ada".into(), reason: "work".into(), what };

@@ -41,6 +41,18 @@ fn who_wants_an_event_soon_is_not_said_to_be_somebody_when_a_rule_says_so() {
 }
 
 #[test]
+fn a_budget_that_is_longer_than_the_notice_promises_no_approval() {
+    let mut event = event(Source::User, Vec::new());
+    event.announcement.not_before = NotBefore::At(after(1));
+    let (member, hook) = drain();
+    let next = |blocker| told(&blocker, &event, 0).next;
+    let blocked = Blocker::HookBlocked { member: member.clone(), hook, reason: "no standby".into(), retry_at: SEEN };
+    assert_eq!(next(blocked), "the hook is retried");
+    let away = next(Blocker::ReplicaAway { member, hook, since: None, passed_over_at: None });
+    assert!(away.ends_with("otherwise Azure starts the event when the notice ends"), "{away}");
+}
+
+#[test]
 fn a_hook_that_is_tried_again_says_why_and_one_whose_replica_is_gone_says_which() {
     let mut event = event(Source::User, Vec::new());
     let (member, hook) = drain();
