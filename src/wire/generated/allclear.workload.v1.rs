@@ -360,7 +360,7 @@ pub mod outcome {
         /// The workload cannot know the outcome; a confirm follows. With the reason.
         #[prost(string, tag = "7")]
         Unknown(::prost::alloc::string::String),
-        /// The step's fence is lower than a known fence.
+        /// The step's fence is lower than a known fence. The log has `failed` for this outcome.
         #[prost(message, tag = "8")]
         Stale(super::Nothing),
     }
