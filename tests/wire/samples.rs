@@ -25,8 +25,8 @@ use allclear::core::model::workload::{Intent, Phase};
 use crate::wire::record::Record;
 use crate::wire::values::{
     NOW, announcement, cache, conditions, departed_state, dialled, dialled_state, document, drilled_state,
-    grouped_state, groups, journal, led_state, measured_state, member, members_state, notified_state, postgres,
-    prepared_state, retried_state, rich_state, told, treatment, waiting_state, wished_state,
+    grouped_state, groups, held_state, journal, led_state, measured_state, member, members_state, notified_state,
+    postgres, prepared_state, retried_state, rich_state, told, treatment, waiting_state, wished_state,
 };
 
 /// Every sample under the name of its golden bytes.
@@ -59,6 +59,7 @@ pub(crate) fn samples() -> Vec<(String, Record)> {
     samples.push(("state measured".into(), Record::State(measured_state())));
     samples.push(("state members".into(), Record::State(members_state())));
     samples.push(("state waiting".into(), Record::State(waiting_state())));
+    samples.push(("state held".into(), Record::State(held_state())));
     samples.push(("state notified".into(), Record::State(notified_state())));
     samples.push(("state retried".into(), Record::State(retried_state())));
     samples.push(("state prepared".into(), Record::State(prepared_state())));

@@ -222,6 +222,7 @@ fn closed_event() -> Event {
         gave_back: Vec::new(),
         decided_at_revision: 1,
         reopened: None,
+        halted_until: None,
     }
 }
 
@@ -428,6 +429,7 @@ pub(crate) fn members_state() -> State {
         former_calls: vec![Timestamp(NOW + 1)],
         decided_at_revision: 3,
         reopened: Some(Timestamp(NOW + 3)),
+        halted_until: None,
         ..Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW))
     };
     let ready = |readiness| Condition { readiness, ..Condition::default() };
@@ -454,6 +456,13 @@ pub(crate) fn waiting_state() -> State {
     let gave_back = vec![Timestamp(NOW), Timestamp(NOW + 1)];
     let announced = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
     let event = Event { gave_back, ..announced };
+    State { open: BTreeMap::from([(EventId::new("A-1"), event.into())]), ..State::default() }
+}
+
+/// An event that an operator holds.
+pub(crate) fn held_state() -> State {
+    let announced = Event::first_seen_as(announcement("A-1"), VmName::new("db-1"), Timestamp(NOW));
+    let event = Event { halted_until: Some(Timestamp(NOW + 1)), ..announced };
     State { open: BTreeMap::from([(EventId::new("A-1"), event.into())]), ..State::default() }
 }
 

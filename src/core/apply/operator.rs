@@ -59,24 +59,43 @@ fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker
     if undecided(state, id)?.is_drill() {
         return Err(Rejection::NotDue);
     }
-    record_for_event(state, id, asker, OperatorAction::Hold { until, no_hooks })
+    record_for_event(state, id, asker, OperatorAction::Hold { until, no_hooks })?;
+    keep_budget(state, id)
 }
 
 fn release(state: &mut State, id: &EventId, asker: Requester<'_>) -> Applied {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     event.hold(state.now).ok_or(Rejection::Repeated)?;
-    record_for_event(state, id, asker, OperatorAction::Release)
+    record_for_event(state, id, asker, OperatorAction::Release)?;
+    keep_budget(state, id)
 }
 
 fn pause(state: &mut State, until: Timestamp, asker: Requester<'_>) -> Applied {
     is_bounded(state, until)?;
     record_request(state, asker, OperatorAction::Pause { until });
-    Ok(())
+    keep_budgets(state)
 }
 
 fn resume(state: &mut State, asker: Requester<'_>) -> Applied {
     state.pause(state.now).ok_or(Rejection::Repeated)?;
     record_request(state, asker, OperatorAction::Resume);
+    keep_budgets(state)
+}
+
+fn keep_budgets(state: &mut State) -> Applied {
+    let undecided = state.open_events().filter(|event| event.is_undecided() && !event.is_drill());
+    let ids: Vec<EventId> = undecided.map(|event| event.announcement.id.clone()).collect();
+    ids.iter().try_for_each(|id| keep_budget(state, id))
+}
+
+/// A hold or a pause lets no disruptive hook begin, so it must not use up the event's budget: the end of the hold would
+/// approve the event without these hooks.
+fn keep_budget(state: &mut State, id: &EventId) -> Applied {
+    let now = state.now;
+    let paused_until = state.pause(now).map(|pause| pause.until);
+    let event = open(state, id)?;
+    let held_until = event.hold(now).map(|hold| hold.until);
+    event.halted_until = held_until.max(paused_until).or(Some(now));
     Ok(())
 }
 

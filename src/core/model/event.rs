@@ -67,6 +67,8 @@ pub struct Event {
     pub reopened: Option<Timestamp>,
     /// When the event last gave its slots back, oldest first, for the event's history.
     pub gave_back: Vec<Timestamp>,
+    /// The end of the last hold or pause: no hook begins before, so the budget counts from this time.
+    pub halted_until: Option<Timestamp>,
 }
 
 impl Event {
@@ -96,6 +98,7 @@ impl Event {
             former_calls: Vec::new(),
             reopened: None,
             gave_back: Vec::new(),
+            halted_until: None,
         }
     }
 

@@ -33,11 +33,12 @@ impl Event {
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9), and anew from an operator's retry of a hook.
+    /// event has all slots (R9), and anew from an operator's retry of a hook and from the end of a hold or a pause.
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
         let from = self.slots_since?.max(self.preparation_starts());
-        Some(self.last_retry().map_or(from, |at| from.max(at)).plus(budget))
+        let later = [self.last_retry(), self.halted_until].into_iter().flatten();
+        Some(later.fold(from, Timestamp::max).plus(budget))
     }
 
     /// When the event is approved without the hooks that are missing then. `None` without a budget, and for a budget that

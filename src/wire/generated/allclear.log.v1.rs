@@ -959,6 +959,9 @@ pub struct Event {
     /// When the event last gave its slots back, oldest first.
     #[prost(int64, repeated, tag = "78")]
     pub gave_back_unix_ms: ::prost::alloc::vec::Vec<i64>,
+    /// The end of the last hold or pause: the budget counts from this time.
+    #[prost(int64, optional, tag = "79")]
+    pub halted_until_unix_ms: ::core::option::Option<i64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Impact {

@@ -37,6 +37,7 @@ message!(Event as Event {
     decided_at_revision: decided_at_revision,
     reopened: reopened_unix_ms,
     gave_back: gave_back_unix_ms,
+    halted_until: halted_until_unix_ms,
 });
 
 /// An `Event` contains the id that is its key.
