@@ -1,11 +1,12 @@
 //! The hooks of an affected workload that an event does not need, and the reasons.
 
+use crate::model::attempt::Attempt;
 use crate::model::document::EventType;
 use crate::model::event::Event;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::treatment::Treatment;
-use crate::model::workload::{Hook, Member, Phase, Role, RunsOn};
+use crate::model::workload::{Hook, Intent, Phase, Role, RunsOn};
 use crate::schedule::step::Step;
 use core::time::Duration;
 
@@ -56,7 +57,7 @@ pub(crate) fn skip_reason(
         return Some(SkipReason::EventType);
     }
     let is_tried = || event.attempts_of(member, *id).next().is_some();
-    let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, member, is_led);
+    let is_elsewhere = || id.phase == Phase::Failover && !may_be_primary(state, event, step, is_led);
     freeze_too_short(event, treatment, hook)
         .or_else(|| notice_too_short(event, treatment, hook).filter(|_| !is_tried()))
         .or_else(|| is_elsewhere().then_some(SkipReason::NotPrimary))
@@ -91,12 +92,21 @@ fn notice_too_short(event: &Event, treatment: &Treatment, hook: &Hook) -> Option
 }
 
 /// Whether the member may be the primary of its group, as far as is known. A failover that was begun stays with this
-/// member, whatever role the member has now.
-fn may_be_primary(state: &State, event: &Event, member: &Member, is_led: impl Fn() -> bool) -> bool {
-    let is_begun = || event.attempts.iter().any(|each| each.hook.phase == Phase::Failover && each.member == *member);
-    match state.role(member) {
+/// member, whatever role the member has now. A member that its own hooks have stopped, without a failover, was no primary:
+/// its role is unknown because it has stopped.
+fn may_be_primary(state: &State, event: &Event, step: &Step<'_>, is_led: impl Fn() -> bool) -> bool {
+    let of_member = || event.attempts.iter().filter(|each| each.member == step.member);
+    let is_begun = || of_member().any(|each| each.hook.phase == Phase::Failover);
+    let has_left = || of_member().any(|each| each.stint == step.stint && has_taken_away(each));
+    match state.role(&step.member) {
         Role::Primary => true,
-        Role::Unknown => !is_led() || is_begun(),
+        Role::Unknown => is_begun() || !(is_led() || has_left()),
         Role::Replica => is_begun(),
     }
+}
+
+/// Whether the attempt may have taken its member out of service.
+fn has_taken_away(attempt: &Attempt) -> bool {
+    let is_later = matches!(attempt.hook.phase, Phase::Drain | Phase::Shutdown);
+    is_later && attempt.intent == Intent::Run && !attempt.is_blocked()
 }

@@ -166,13 +166,22 @@ fn is_primary(before: &State, event: &Event, vm: &VmName, workload: &Workload) -
     let is_begun = event.attempts.iter().any(|attempt| {
         attempt.hook.phase == Phase::Failover && attempt.member.vm == *vm && attempt.member.workload == workload.name
     });
+    // Stopped by its own hooks without a failover: the member was no primary, and no longer tells its role.
+    let stint =
+        before.slots.iter().find(|(of, _)| of.vm == *vm && of.workload == workload.name).map(|(_, it)| it.stint);
+    let has_left = event.attempts.iter().any(|attempt| {
+        let is_own = attempt.member.vm == *vm && attempt.member.workload == workload.name;
+        let is_later = matches!(attempt.hook.phase, Phase::Drain | Phase::Shutdown) && attempt.intent == Intent::Run;
+        let has_run = !matches!(attempt.outcome, Some((Outcome::Blocked(_), _)));
+        is_own && is_later && has_run && Some(attempt.stint) == stint
+    });
     let affected = before.replicas.iter().filter(|(vm, _)| event.announcement.resources.contains(vm));
     let mut others = affected.flat_map(|(vm, replica)| effective(replica).map(move |other| (vm, other)));
     let is_led = workload.group.is_some()
         && others.any(|(vm, other)| other.group == workload.group && role(vm, &other.name) == Role::Primary);
     match role(vm, &workload.name) {
         Role::Primary => true,
-        Role::Unknown => !is_led || is_begun,
+        Role::Unknown => is_begun || !(is_led || has_left),
         Role::Replica => is_begun,
     }
 }
