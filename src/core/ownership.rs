@@ -9,8 +9,10 @@ use crate::model::event::Event;
 use crate::model::id::{GroupName, VmName, WorkloadName};
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
-use crate::model::workload::{Member, Origin, Phase, Workload};
+use crate::model::workload::{Hook, Member, Origin, Phase, Workload};
 use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The permissions that a replica's configuration grants to users of its machine.
@@ -79,12 +81,21 @@ impl Workload {
         }
     }
 
-    /// An event may require something of this workload, and not of `other` or in a different way.
-    fn is_more_than(&self, other: &Self) -> bool {
-        self.group != other.group
-            || self.on_absent != other.on_absent
-            || self.after.iter().any(|name| !other.after.contains(name))
-            || self.hooks.iter().any(|hook| !other.hooks.iter().any(|it| it.is_same_registration(hook)))
+    /// What an event may require of this workload, and not of `other` or in a different way.
+    fn lost_in(&self, other: &Self) -> Option<String> {
+        if self.group != other.group {
+            return Some("`group`".into());
+        }
+        if self.on_absent != other.on_absent {
+            return Some("`on_absent`".into());
+        }
+        if let Some(name) = self.after.iter().find(|name| !other.after.contains(name)) {
+            return Some(format!("{name} in `after`"));
+        }
+        let is_kept = |hook: &&Hook| other.hooks.iter().any(|it| it.is_same_registration(hook));
+        let lost = self.hooks.iter().find(|hook| !is_kept(hook))?;
+        let name = lost.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        Some(format!("the {} hook{name}, or a setting of it", lost.phase))
     }
 }
 
@@ -147,19 +158,19 @@ impl State {
         if let Some(by) = known.owner().filter(|_| known.owner() != workload.owner()) {
             return Err(OwnershipError::Owned { name: name.clone(), by });
         }
-        if let Some(event) = self.prepares(vm).filter(|_| known.is_more_than(workload)) {
-            return Err(OwnershipError::Needed { name: name.clone(), event: event.announcement.id.clone() });
+        if let Some((event, what)) = self.prepares(vm).and_then(|event| Some((event, known.lost_in(workload)?))) {
+            return Err(OwnershipError::Changed { name: name.clone(), event: event.announcement.id.clone(), what });
         }
         self.keeps_restore(vm, known, workload)
     }
 
-    /// Whether the new registration has the hooks that bring a prepared member back. Without these hooks the member would
-    /// count as in service at once.
+    /// Whether the new registration has the hooks that bring the member back. Without these hooks the member would count
+    /// as in service at once.
     fn keeps_restore(&self, vm: &VmName, known: &Workload, workload: &Workload) -> Result<(), OwnershipError> {
-        let Some(slot) = self.slots.get(&known.on(vm)).filter(|slot| slot.needs_restore) else { return Ok(()) };
+        let Some(slot) = self.slots.get(&known.on(vm)) else { return Ok(()) };
         let has = |workload: &Workload, phase| workload.hooks.iter().any(|hook| hook.phase == phase);
-        let lost =
-            [Phase::Restore, Phase::Ready].into_iter().find(|phase| has(known, *phase) && !has(workload, *phase));
+        let phases: &[Phase] = if slot.needs_restore { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
+        let lost = phases.iter().copied().find(|phase| has(known, *phase) && !has(workload, *phase));
         lost.map_or(Ok(()), |phase| {
             Err(OwnershipError::OwesRestore { name: workload.name.clone(), phase, event: slot.by.clone() })
         })
@@ -190,10 +201,12 @@ impl State {
         self.open_events().find(|event| event.affects(vm) && !has_begun(event))
     }
 
-    /// Whether an event that is not over prepares the member.
+    /// Whether an event that is not over prepares the member, or the member owes a restore: its program may come back
+    /// after any time, and without a registration nobody would bring the member back.
     pub(crate) fn is_being_prepared(&self, member: &Member) -> bool {
         let prepares = |event: &Event| event.affects(&member.vm) || event.was_prepared(member);
-        self.open_events().any(|event| !event.stage().is_over() && prepares(event))
+        self.slots.get(member).is_some_and(|slot| slot.needs_restore)
+            || self.open_events().any(|event| !event.stage().is_over() && prepares(event))
     }
 
     /// The open event that has the member prepared, or has yet to restore the member.

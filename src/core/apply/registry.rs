@@ -50,7 +50,7 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     let now = state.now;
     match state.may_replace(by, workload) {
         Ok(()) if workload.is_session() => {}
-        Err(OwnershipError::Needed { .. }) => return Err(Rejection::NotNow),
+        Err(OwnershipError::Changed { .. }) => return Err(Rejection::NotNow),
         Ok(()) | Err(_) => return Err(Rejection::NotYours),
     }
     let replica = registered(state, by)?;
@@ -74,8 +74,8 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
     Ok(())
 }
 
-/// A workload that is silent for longer than its `retain` stays registered until an event of its VM is over: the event
-/// would be approved without the workload's hooks. Afterwards a member that is gone for good owes no restore.
+/// A workload that is silent for longer than its `retain` stays registered until an event of its VM is over, because the
+/// event would be approved without the workload's hooks, and until its restore is done.
 pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName, forced: bool) -> Applied {
     let member = Member { vm: by.clone(), workload: name.clone() };
     let is_needed = !forced && state.is_being_prepared(&member);

@@ -2,6 +2,7 @@
 
 use crate::model::id::{EventId, GroupName, WorkloadName};
 use crate::model::workload::Phase;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -16,6 +17,8 @@ pub enum OwnershipError {
     Owned { name: WorkloadName, by: u32 },
     /// An open event needs the removed registration for preparation, or has yet to restore the workload.
     Needed { name: WorkloadName, event: EventId },
+    /// An open event prepares the workload, and the registration lacks or changes this.
+    Changed { name: WorkloadName, event: EventId, what: String },
     /// The configuration defines groups, and not this one: the member would have a budget of its own.
     UndefinedGroup { group: GroupName, defined: Vec<GroupName> },
     /// The configured workload of this name has a hook that an open event needs, and the registration has none of the
@@ -74,9 +77,14 @@ impl fmt::Display for OwnershipError {
             }
             Self::Needed { name, event } => write!(
                 f,
-                "event {event} is open and prepares or restores {name}, so its registration can neither end nor change \
-                 its group, `after`, `on_absent` or a hook: wait until the event is over, or, if the workload never \
-                 connects again, run `allclear workload remove` on its VM"
+                "event {event} is open and prepares or restores {name}, so its registration cannot end: wait until the \
+                 event is over, or, if the workload never connects again, run `allclear workload remove` on its VM"
+            ),
+            Self::Changed { name, event, what } => write!(
+                f,
+                "event {event} is open and prepares {name}, and this registration lacks or changes {what}: register as \
+                 before, with further hooks and names in `after` if you like, and change the rest when the event has \
+                 started or is over"
             ),
             Self::UndefinedGroup { group, defined } => {
                 write!(f, "group: {:?} is no group of the replica's configuration; its groups are ", group.0)?;

@@ -79,6 +79,27 @@ fn who_connects_first_during_an_event_brings_the_phases_of_the_configured_worklo
 }
 
 #[test]
+fn a_registration_that_an_event_needs_is_refused_with_the_difference() {
+    let of = |hooks: &[Hook], after: &[&str]| Workload {
+        hooks: hooks.to_vec(),
+        after: after.iter().map(|name| WorkloadName((*name).into())).collect(),
+        ..dialled("db", None)
+    };
+    let drain = Hook::of(Phase::Drain);
+    let slower = Hook { timeout: drain.timeout * 2, name: Some("connections".into()), ..drain.clone() };
+    let refused = |known: &Workload, new: &Workload| {
+        let why = with(None, Some(known.clone()), true).may_register(&vm(), new, &grants());
+        why.err().map(|why| why.to_string()).unwrap_or_default()
+    };
+    let known = of(core::slice::from_ref(&slower), &["proxy"]);
+    let told = refused(&known, &of(&[Hook { timeout: drain.timeout, ..slower.clone() }], &["proxy"]));
+    assert!(told.contains("lacks or changes the drain hook connections, or a setting of it"), "{told}");
+    let told = refused(&known, &of(core::slice::from_ref(&slower), &[]));
+    assert!(told.contains("lacks or changes proxy in `after`"), "{told}");
+    assert_eq!(refused(&known, &of(&[slower.clone(), drain], &["proxy", "cache"])), "", "more than before");
+}
+
+#[test]
 fn a_member_that_is_out_keeps_the_hooks_that_bring_it_back() {
     let hooks = |phases: &[Phase]| phases.iter().map(|phase| Hook::of(*phase)).collect();
     let known = Workload { hooks: hooks(&[Phase::Shutdown, Phase::Restore, Phase::Ready]), ..dialled("db", None) };
@@ -105,5 +126,6 @@ fn a_member_that_is_out_keeps_the_hooks_that_bring_it_back() {
     assert_eq!(may(true, &[Phase::Shutdown]), owes(Phase::Restore));
     assert_eq!(may(true, &[Phase::Restore]), owes(Phase::Ready));
     assert_eq!(may(true, &[Phase::Restore, Phase::Ready]), Ok(()), "a database may come back with other hooks");
-    assert_eq!(may(false, &[]), Ok(()));
+    assert_eq!(may(false, &[]), owes(Phase::Ready), "the confirmation that the member serves again");
+    assert_eq!(may(false, &[Phase::Ready]), Ok(()), "no hook has begun, so nothing is restored");
 }

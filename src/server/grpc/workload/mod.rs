@@ -167,9 +167,11 @@ impl WorkloadRpc {
     }
 
     fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
-        use ownership::OwnershipError::{Lacks, LeavesGroup, Needed, OwesRestore, UndefinedGroup};
+        use ownership::OwnershipError::{Changed, Lacks, LeavesGroup, Needed, OwesRestore, UndefinedGroup};
         match why {
-            Needed { .. } | Lacks { .. } | OwesRestore { .. } => return Status::failed_precondition(why.to_string()),
+            Needed { .. } | Changed { .. } | Lacks { .. } | OwesRestore { .. } => {
+                return Status::failed_precondition(why.to_string());
+            }
             UndefinedGroup { .. } | LeavesGroup { .. } => return Status::invalid_argument(why.to_string()),
             _ => {}
         }
