@@ -56,7 +56,7 @@ impl WorkloadSubcommand {
                 let told = |_: &shown::DeclareRestoredResponse| {
                     format!(
                         "{workload} counts as in service: it is not restored any more, and a waiting event of its group \
-                         may go on at once\n"
+                         may go on at once, or when its `ready` hook agrees\n"
                     )
                 };
                 target.change(&asker, async |client| client.declare_restored(request).await, told)

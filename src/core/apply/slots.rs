@@ -1,13 +1,14 @@
 //! Commands that change slots.
 
 use crate::apply::access::{Applied, open, registered};
+use crate::apply::registry;
 use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::model::workload::Member;
+use crate::model::workload::{Condition, Hook, Member, Origin, Phase, Readiness, Workload};
 use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
 use crate::schedule::last_call;
@@ -89,6 +90,18 @@ pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
         return Err(Rejection::NotNow);
     }
     state.slots.remove(member);
+    // The operator may be wrong. The next event takes another member only when the member's own `ready` hook agrees. A
+    // session is not asked regularly.
+    let asks = |workload: &Workload| {
+        let is_ready_hook = |hook: &Hook| hook.phase == Phase::Ready;
+        workload.origin == Origin::Configured && workload.hooks.iter().any(is_ready_hook)
+    };
+    if state.workload(member).is_some_and(asks) {
+        let now = state.now;
+        let replica = registered(state, &member.vm)?;
+        let condition = Condition { readiness: Readiness::NotReady, ..replica.condition(&member.workload) };
+        registry::keep(replica, &member.workload, condition, now);
+    }
     Ok(())
 }
 
