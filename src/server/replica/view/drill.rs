@@ -3,9 +3,10 @@
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::drill::Drill;
 use allclear_core::model::event::{Ending, Event};
+use allclear_core::model::hook_id::HookId;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
-use allclear_core::model::workload::Phase;
+use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::schedule::last_call;
 use allclear_core::schedule::required;
 use allclear_core::schedule::required::would_run;
@@ -16,40 +17,59 @@ use allclear_core::schedule::step_state::StepState;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill {
-    let runs = required::required_steps(state, event).into_iter().chain(restore::restore_steps(state, event));
-    let runs = runs.map(|step| run(state, event, &step));
-    let named = would_run(state, event).into_iter().map(|step| told(event, &step, "would_run", None));
-    shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps: runs.chain(named).collect() }
+    let due: Vec<_> =
+        required::required_steps(state, event).into_iter().chain(restore::restore_steps(state, event)).collect();
+    let runs = due.iter().map(|step| run(state, event, step));
+    let ended = ended(event, &due).map(|last| {
+        let result = outcome(last).map_or("running", Outcome::as_str);
+        told(event, &last.member, last.hook, result, outcome(last).and_then(Outcome::reason).map(String::from))
+    });
+    let named = would_run(state, event).into_iter().map(|step| told(event, &step.member, step.id, "would_run", None));
+    let steps = runs.chain(ended).chain(named).collect();
+    shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps }
+}
+
+/// The last attempt of each hook that is no longer due: the restore of a member that is back, and the hooks of a workload
+/// that is no longer registered.
+fn ended<'a>(event: &'a Event, due: &[Step<'_>]) -> impl Iterator<Item = &'a Attempt> {
+    let is_due = |attempt: &&Attempt| due.iter().any(|it| it.member == attempt.member && it.id == attempt.hook);
+    let mut last: Vec<&Attempt> = Vec::new();
+    for attempt in event.attempts.iter().filter(|it| it.intent != Intent::Undo).filter(|it| !is_due(it)) {
+        last.retain(|it| it.member != attempt.member || it.hook != attempt.hook);
+        last.push(attempt);
+    }
+    last.into_iter()
 }
 
 fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
-        return told(event, step, "not_waited_for", None);
+        return told(event, &step.member, step.id, "not_waited_for", None);
     }
     let last = event.attempts_of(&step.member, step.id).next_back().and_then(outcome);
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
     match step_state::state_without_undo(event, step, state.now) {
-        StepState::Running(_) => told(event, step, "running", None),
-        StepState::Satisfied => told(event, step, last.map_or("done", Outcome::as_str), plan(event, step)),
-        StepState::Failed(reason) => told(event, step, "failed", Some(reason)),
-        StepState::Due { blocked, .. } if may_begin => told(event, step, "waiting", blocked),
-        StepState::Due { .. } | StepState::OutOfTime if last.is_none() => {
-            told(event, step, "not_run", Some(not_run(state, event)))
+        StepState::Running(_) => told(event, &step.member, step.id, "running", None),
+        StepState::Satisfied => {
+            told(event, &step.member, step.id, last.map_or("done", Outcome::as_str), plan(event, step))
         }
-        StepState::Due { .. } | StepState::OutOfTime => told(event, step, "failed", reason()),
+        StepState::Failed(reason) => told(event, &step.member, step.id, "failed", Some(reason)),
+        StepState::Due { blocked, .. } if may_begin => told(event, &step.member, step.id, "waiting", blocked),
+        StepState::Due { .. } | StepState::OutOfTime if last.is_none() => {
+            told(event, &step.member, step.id, "not_run", Some(not_run(state, event)))
+        }
+        StepState::Due { .. } | StepState::OutOfTime => told(event, &step.member, step.id, "failed", reason()),
     }
 }
 
 /// Why a hook of a drill that is over was never begun.
 fn not_run(state: &State, event: &Event) -> String {
-    let failed = |attempt: &Attempt| outcome(attempt).is_some_and(|outcome| !outcome.is_favourable());
     if event.ending == Some(Ending::Interrupted) {
         return "a real event or an operator ended the drill".into();
     }
-    if event.attempts.iter().any(failed) {
-        return "a hook before it failed".into();
+    if let Some(stopped) = required::required_steps(state, event).iter().find_map(|step| stopped(event, step)) {
+        return stopped;
     }
     if event.slots_since.is_some() || event.is_dry_run() {
         return "its turn did not come in the time for preparation".into();
@@ -58,7 +78,18 @@ fn not_run(state: &State, event: &Event) -> String {
     let others = last_call::overdraft(state, event);
     let others: Vec<String> = others.iter().map(ToString::to_string).collect();
     let others = if others.is_empty() { "other members".into() } else { others.join(" and ") };
-    format!("its group had no room: out of service were {others}")
+    format!("a drill takes all its members or none, and there was no room: out of service were {others}")
+}
+
+/// Why the drill went no further than this hook.
+fn stopped(event: &Event, step: &Step<'_>) -> Option<String> {
+    let last = event.attempts_of(&step.member, step.id).next_back().and_then(outcome)?;
+    let which = format!("the {} hook of {}", step.id.phase, step.member);
+    match last {
+        Outcome::Done | Outcome::NotApplicable => None,
+        Outcome::Blocked(_) => Some(format!("{which} was blocked")),
+        _ => Some(format!("{which} failed")),
+    }
 }
 
 /// The last progress of a hook in a dry run: what the hook would do.
@@ -71,16 +102,16 @@ fn outcome(attempt: &Attempt) -> Option<&Outcome> {
     attempt.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 
-fn told(event: &Event, step: &Step<'_>, result: &str, reason: Option<String>) -> shown::DrillStep {
-    let mut attempts = event.attempts_of(&step.member, step.id);
+fn told(event: &Event, member: &Member, hook: HookId, result: &str, reason: Option<String>) -> shown::DrillStep {
+    let mut attempts = event.attempts_of(member, hook);
     let begun = attempts.next().map(|first| first.begun_at);
-    let last = event.attempts_of(&step.member, step.id).next_back();
+    let last = event.attempts_of(member, hook).next_back();
     let ended = last.and_then(|last| last.outcome.as_ref()).map(|(_, at)| *at);
     let took = begun.zip(ended).map(|(begun, ended)| ended.since(begun).as_millis());
     shown::DrillStep {
-        workload: step.member.workload.to_string(),
-        vm: step.member.vm.to_string(),
-        phase: step.id.phase.to_string(),
+        workload: member.workload.to_string(),
+        vm: member.vm.to_string(),
+        phase: hook.phase.to_string(),
         result: result.into(),
         reason,
         took_ms: took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
