@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -182,7 +183,10 @@ async def _run(handler: Handler, step: Step, controls: Controls) -> Outcome:
 
 async def _told(handler: Handler, step: Step) -> Outcome:
     try:
-        answer = await handler(step)
+        awaitable = handler(step)
+        if not inspect.isawaitable(awaitable):
+            return unknown(f"the hook's code is not async: it returned {awaitable!r}; define it with `async def`")
+        answer = await awaitable
     except Exception as error:
         log.exception("attempt %s", step.attempt)
         return failed(str(error) or type(error).__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from .arguments import check_handler
 from .messages import Message, OnFailure, Phase, RunsOn, millis, pb
 from .outcome import Outcome
 from .step import Step
@@ -15,8 +16,9 @@ Handler = Callable[[Step], Awaitable[Outcome | None]]
 class Hook:
     """One hook of a phase. Durations are seconds; an omitted value is the replica's default.
 
-    `run`, `confirm`, `undo` and `dry_run` are async functions of a Step. Each returns an Outcome; None means done, and
-    an exception means failed. Contradictory arguments raise ValueError.
+    `run`, `confirm`, `undo` and `dry_run` are async functions of a Step: see README.md for the accepted forms. Each
+    returns an Outcome; None means done, and an exception means failed. An argument of a wrong type raises TypeError;
+    contradictory arguments raise ValueError.
 
     phase: the phase of the hook; hooks of one phase run in the given order.
     run: has the effect. May be called again after an outcome other than done.
@@ -47,6 +49,11 @@ class Hook:
     ) -> None:  # fmt: skip
         if phase not in list(Phase) or phase == Phase.UNSPECIFIED:
             raise ValueError("name the phase of the hook")
+        of_hook = f"of the {Phase(phase).name} hook{'' if name is None else f' {name!r}'}"
+        check_handler(f"run {of_hook}", run)
+        for argument, handler in {"confirm": confirm, "undo": undo, "dry_run": dry_run}.items():
+            if handler is not None:
+                check_handler(f"{argument} {of_hook}", handler)
         if fresh_for is not None and confirm is None:
             raise ValueError("what is to stay fresh has to be looked at again: give it a confirm, or no fresh_for")
         self.phase, self.run, self.confirm, self.undo, self.dry_run = phase, run, confirm, undo, dry_run

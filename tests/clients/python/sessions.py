@@ -1,0 +1,52 @@
+"""The Python library against a replica of one process."""
+
+import asyncio
+import tempfile
+import unittest
+
+import grpc
+from allclear_workload import Hook, Phase, Workload
+from allclear_workload.messages import pb
+
+SERVICE = "allclear.workload.v1.Workloads"
+
+
+class Sessions(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.socket = f"{folder.name}/workloads.sock"
+
+    async def serve(self, session=None):
+        """A server; without `session` it does not serve workloads."""
+        server = grpc.aio.server()
+        if session:
+            method = grpc.stream_stream_rpc_method_handler(
+                session,
+                request_deserializer=pb.FromWorkload.FromString,
+                response_serializer=pb.ToWorkload.SerializeToString,
+            )
+            server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, {"Session": method})])
+        server.add_insecure_port(f"unix:{self.socket}")
+        await server.start()
+        self.addAsyncCleanup(server.stop, None)
+
+    async def test_the_outcome_of_a_lambda_that_is_not_async_is_unknown(self):
+        outcome = asyncio.get_running_loop().create_future()
+
+        async def session(received, context):
+            await anext(received)
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            yield pb.ToWorkload(step=pb.Step(attempt="a", step="s", intent=1, phase=Phase.DRAIN, time_left_ms=10000))
+            async for message in received:
+                if message.HasField("report") and not outcome.done():
+                    outcome.set_result(message.report.outcome)
+
+        await self.serve(session)
+        async with Workload("orders", self.socket, [Hook(Phase.DRAIN, lambda step: 7)]):
+            ended = await asyncio.wait_for(outcome, 10)
+        self.assertEqual(ended.unknown, "the hook's code is not async: it returned 7; define it with `async def`")
+
+
+if __name__ == "__main__":
+    unittest.main()
