@@ -4,7 +4,7 @@ import functools
 import unittest
 import unittest.mock
 
-from allclear_workload import Hook, Phase
+from allclear_workload import Hook, Phase, Workload
 
 
 async def drain(step):
@@ -44,6 +44,10 @@ def in_a_thread(function):
     return wrapper
 
 
+def workload(**arguments):
+    return Workload("orders", "/run/allclear/workloads.sock", **arguments)
+
+
 class Arguments(unittest.TestCase):
     def refused(self, error, text, make, *arguments, **named):
         with self.assertRaises(error) as raised:
@@ -71,6 +75,15 @@ class Arguments(unittest.TestCase):
             decorated(drain), in_a_thread(plain), lambda _: drain(None), unittest.mock.AsyncMock(),
         ):  # fmt: skip
             self.assertIs(Hook(Phase.DRAIN, handler, confirm=handler).run, handler)
+
+    def test_a_text_in_the_place_of_a_list_is_refused(self):
+        text = "after is 'pooler': give a list of texts, such as ['pooler']"
+        self.refused(TypeError, text, workload, after="pooler")
+        self.refused(TypeError, "after is [1]: give a list of texts, such as ['1']", workload, after=[1])
+        text = "event_types of the DRAIN hook is 'Reboot': give a list of texts, such as ['Reboot']"
+        self.refused(TypeError, text, Hook, Phase.DRAIN, drain, event_types="Reboot")
+        hook = Hook(Phase.DRAIN, drain, event_types=(word for word in ("Reboot", "Redeploy")))
+        self.assertEqual(hook.message.event_types, ["Reboot", "Redeploy"])
 
 
 if __name__ == "__main__":

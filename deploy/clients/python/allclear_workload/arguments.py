@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 # Both know the mark of compiled coroutine functions. asyncio's function is deprecated since 3.14.
@@ -29,3 +30,11 @@ def _is_async(given: Any) -> bool:
         return True
     inner = given.func if isinstance(given, functools.partial) else getattr(given, "__wrapped__", None)
     return inner is not None and _is_async(inner)
+
+
+def texts(argument: str, given: Iterable[str]) -> list[str]:
+    """The texts as a list. A single text is refused: its letters would be the texts."""
+    listed = [given] if isinstance(given, str) else list(given or ())
+    if isinstance(given, str) or not all(isinstance(text, str) for text in listed):
+        raise TypeError(f"{argument} is {given!r}: give a list of texts, such as {[str(text) for text in listed]}")
+    return listed

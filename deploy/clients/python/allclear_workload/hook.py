@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from .arguments import check_handler
+from .arguments import check_handler, texts
 from .messages import Message, OnFailure, Phase, RunsOn, millis, pb
 from .outcome import Outcome
 from .step import Step
@@ -62,5 +62,6 @@ class Hook:
             phase=phase, name=name, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure,
             runs_on=runs_on, can_confirm=confirm is not None, can_undo=undo is not None,
             min_freeze_ms=millis(min_freeze), fresh_for_ms=millis(fresh_for), optional_if_short=optional_if_short,
-            worst_ms=millis(worst), exclusive=exclusive, event_types=event_types, can_dry_run=dry_run is not None,
+            worst_ms=millis(worst), exclusive=exclusive, event_types=texts(f"event_types {of_hook}", event_types),
+            can_dry_run=dry_run is not None,
         )  # fmt: skip

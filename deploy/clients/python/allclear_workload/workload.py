@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from .arguments import texts
 from .attempts import Attempts
 from .hook import Hook
 from .messages import Message, OnAbsent, Role, millis, pb
@@ -60,7 +61,8 @@ class Workload:
         self._socket, self._hooks, self._path, self._on_standing = socket, tuple(hooks), journal, on_standing
         self._hello: Message = pb.Hello(
             versions=[1], workload=name, group=group, boot=secrets.token_hex(8), lease_ms=millis(lease),
-            retain_ms=millis(retain), on_absent=on_absent, after=after, hooks=[hook.message for hook in self._hooks],
+            retain_ms=millis(retain), on_absent=on_absent, after=texts("after", after),
+            hooks=[hook.message for hook in self._hooks],
         )  # fmt: skip
         self._role = self._told_role = role
         self._stopping = self._unregister = False
