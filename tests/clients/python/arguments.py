@@ -4,7 +4,7 @@ import functools
 import unittest
 import unittest.mock
 
-from allclear_workload import Hook, Phase, Workload
+from allclear_workload import Hook, OnAbsent, OnFailure, Phase, Role, RunsOn, Workload
 
 
 async def drain(step):
@@ -84,6 +84,37 @@ class Arguments(unittest.TestCase):
         self.refused(TypeError, text, Hook, Phase.DRAIN, drain, event_types="Reboot")
         hook = Hook(Phase.DRAIN, drain, event_types=(word for word in ("Reboot", "Redeploy")))
         self.assertEqual(hook.message.event_types, ["Reboot", "Redeploy"])
+
+    def test_a_duration_out_of_range_or_of_another_type_is_refused(self):
+        seconds = "give a number of seconds, "
+        for value in (-1, 0, float("nan"), float("inf")):
+            text = f"timeout of the DRAIN hook is {value!r}: {seconds}at least 0.001"
+            self.refused(ValueError, text, Hook, Phase.DRAIN, drain, timeout=value)
+            self.refused(ValueError, f"lease is {value!r}: {seconds}at least 1", workload, lease=value)
+            self.refused(ValueError, f"retain is {value!r}: {seconds}at least 1", workload, retain=value)
+        text = f"timeout of the DRAIN hook is '60s': {seconds}such as 60"
+        self.refused(TypeError, text, Hook, Phase.DRAIN, drain, timeout="60s")
+        for argument in ("worst", "min_freeze", "fresh_for"):
+            text = f"{argument} of the DRAIN hook is -1: {seconds}at least 0"
+            self.refused(ValueError, text, Hook, Phase.DRAIN, drain, confirm=drain, **{argument: -1})
+        self.assertEqual(Hook(Phase.DRAIN, drain, timeout=0.5, min_freeze=0).message.timeout_ms, 500)
+
+    def test_a_value_outside_of_its_enumeration_is_refused(self):
+        text = "role is 'primary': give one of Role.PRIMARY, Role.REPLICA"
+        self.refused(TypeError, text, workload, role="primary")
+        self.refused(ValueError, "role is 7: give one of Role.", workload, role=7)
+        self.refused(TypeError, "on_absent is 'hold': give one of OnAbsent.", workload, on_absent="hold")
+        self.refused(TypeError, "phase is 'drain': give one of Phase.", Hook, "drain", drain)
+        for argument, kind in (("on_failure", OnFailure), ("runs_on", RunsOn)):
+            text = f"{argument} of the DRAIN hook is 'any': give one of {kind.__name__}."
+            self.refused(TypeError, text, Hook, Phase.DRAIN, drain, **{argument: "any"})
+        self.assertIs(workload(role=Role.PRIMARY, on_absent=OnAbsent.SKIP).role, Role.PRIMARY)
+
+    def test_a_role_is_not_set_before_the_workload_is_entered(self):
+        orders = workload()
+        text = "role is set to Role.PRIMARY before `async with`: give Workload(role=Role.PRIMARY)"
+        self.refused(RuntimeError, text, setattr, orders, "role", Role.PRIMARY)
+        self.refused(TypeError, "role is 'primary': give one of Role.", setattr, orders, "role", "primary")
 
 
 if __name__ == "__main__":

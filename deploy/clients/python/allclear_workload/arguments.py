@@ -7,7 +7,11 @@ import functools
 import inspect
 import sys
 from collections.abc import Iterable
+from enum import IntEnum
+from math import inf
 from typing import Any
+
+from .messages import millis
 
 # Both know the mark of compiled coroutine functions. asyncio's function is deprecated since 3.14.
 _is_coroutine_function = inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
@@ -30,6 +34,25 @@ def _is_async(given: Any) -> bool:
         return True
     inner = given.func if isinstance(given, functools.partial) else getattr(given, "__wrapped__", None)
     return inner is not None and _is_async(inner)
+
+
+def check_member(argument: str, given: object, kind: type[IntEnum]) -> None:
+    """Raises TypeError or ValueError unless the argument is a member of the enumeration, or the number of a member."""
+    if given not in list(kind):
+        error = ValueError if isinstance(given, int) else TypeError
+        allowed = ", ".join(f"{kind.__name__}.{member.name}" for member in kind if member)
+        raise error(f"{argument} is {given!r}: give one of {allowed}")
+
+
+def duration(argument: str, given: float | None, least: float = 0) -> int | None:
+    """The milliseconds of a duration in seconds. The replica knows the upper limits."""
+    if given is None:
+        return None
+    if not isinstance(given, (int, float)):
+        raise TypeError(f"{argument} is {given!r}: give a number of seconds, such as 60")
+    if not least <= given < inf:
+        raise ValueError(f"{argument} is {given!r}: give a number of seconds, at least {least}")
+    return millis(given)
 
 
 def texts(argument: str, given: Iterable[str]) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from .arguments import check_handler, texts
-from .messages import Message, OnFailure, Phase, RunsOn, millis, pb
+from .arguments import check_handler, check_member, duration, texts
+from .messages import Message, OnFailure, Phase, RunsOn, pb
 from .outcome import Outcome
 from .step import Step
 
@@ -17,8 +17,8 @@ class Hook:
     """One hook of a phase. Durations are seconds; an omitted value is the replica's default.
 
     `run`, `confirm`, `undo` and `dry_run` are async functions of a Step: see README.md for the accepted forms. Each
-    returns an Outcome; None means done, and an exception means failed. An argument of a wrong type raises TypeError;
-    contradictory arguments raise ValueError.
+    returns an Outcome; None means done, and an exception means failed. An argument of a wrong type raises TypeError, a
+    number out of range or a contradiction ValueError.
 
     phase: the phase of the hook; hooks of one phase run in the given order.
     run: has the effect. May be called again after an outcome other than done.
@@ -28,7 +28,7 @@ class Hook:
     dry_run: reports the planned actions in a dry run, and changes nothing. Without dry_run the hook does not take part
         in dry runs, and `run` is never called for a dry run.
     name: the identity of the hook across versions; unique in its phase, of letters, digits, - or _, and no number.
-    timeout: the time from the begin of an attempt to its cancellation.
+    timeout: the time from the begin of an attempt to its cancellation; from 0.001 s to 24 h.
     worst: the longest known duration.
     attempts: the maximum number of runs.
     on_failure: whether the event is held or goes on after a permanent failure.
@@ -47,7 +47,8 @@ class Hook:
         runs_on: RunsOn = RunsOn.UNSPECIFIED, min_freeze: float | None = None, fresh_for: float | None = None,
         optional_if_short: bool = False, exclusive: bool = False, event_types: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        if phase not in list(Phase) or phase == Phase.UNSPECIFIED:
+        check_member("phase", phase, Phase)
+        if phase == Phase.UNSPECIFIED:
             raise ValueError("name the phase of the hook")
         of_hook = f"of the {Phase(phase).name} hook{'' if name is None else f' {name!r}'}"
         check_handler(f"run {of_hook}", run)
@@ -57,11 +58,14 @@ class Hook:
         if fresh_for is not None and confirm is None:
             raise ValueError("what is to stay fresh has to be looked at again: give it a confirm, or no fresh_for")
         self.phase, self.run, self.confirm, self.undo, self.dry_run = phase, run, confirm, undo, dry_run
+        check_member(f"on_failure {of_hook}", on_failure, OnFailure)
+        check_member(f"runs_on {of_hook}", runs_on, RunsOn)
         # in the form of the registration
         self.message: Message = pb.Hook(
-            phase=phase, name=name, timeout_ms=millis(timeout), attempts=attempts, on_failure=on_failure,
-            runs_on=runs_on, can_confirm=confirm is not None, can_undo=undo is not None,
-            min_freeze_ms=millis(min_freeze), fresh_for_ms=millis(fresh_for), optional_if_short=optional_if_short,
-            worst_ms=millis(worst), exclusive=exclusive, event_types=texts(f"event_types {of_hook}", event_types),
-            can_dry_run=dry_run is not None,
+            phase=phase, name=name, timeout_ms=duration(f"timeout {of_hook}", timeout, least=0.001), attempts=attempts,
+            on_failure=on_failure, runs_on=runs_on, can_confirm=confirm is not None, can_undo=undo is not None,
+            min_freeze_ms=duration(f"min_freeze {of_hook}", min_freeze),
+            fresh_for_ms=duration(f"fresh_for {of_hook}", fresh_for), optional_if_short=optional_if_short,
+            worst_ms=duration(f"worst {of_hook}", worst), exclusive=exclusive,
+            event_types=texts(f"event_types {of_hook}", event_types), can_dry_run=dry_run is not None,
         )  # fmt: skip

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from .arguments import texts
+from .arguments import check_member, duration, texts
 from .attempts import Attempts
 from .hook import Hook
-from .messages import Message, OnAbsent, Role, millis, pb
+from .messages import Message, OnAbsent, Role, pb
 from .outcome import cut
 from .session import ANSWER_WITHIN, Session, SessionEnded, Standing
 
@@ -44,8 +44,8 @@ class Workload:
     name: unique on its VM. socket: the replica's socket for workloads.
     hooks: hooks of one phase run in the given order.
     group: the workloads that replicate the same data.
-    lease: how long the workload counts as connected after its last message, in seconds; default 10.
-    retain: how long the registration is kept without a session; by default until `leave`.
+    lease: how long the workload counts as connected after its last message, from 1 to 300 seconds; default 10.
+    retain: how long the registration is kept without a session, from 1 s to 365 days; by default until `leave`.
     on_absent: the treatment of the hooks while the workload is disconnected.
     after: workloads, on any VM, that are prepared before this workload.
     journal: the file for the record of attempts; by default in memory only. A separate file for each workload.
@@ -58,14 +58,16 @@ class Workload:
         on_absent: OnAbsent = OnAbsent.UNSPECIFIED, after: Iterable[str] = (),
         journal: str | os.PathLike[str] | None = None, on_standing: Callable[[Standing], object] | None = None,
     ) -> None:  # fmt: skip
+        check_member("role", role, Role)
+        check_member("on_absent", on_absent, OnAbsent)
         self._socket, self._hooks, self._path, self._on_standing = socket, tuple(hooks), journal, on_standing
         self._hello: Message = pb.Hello(
-            versions=[1], workload=name, group=group, boot=secrets.token_hex(8), lease_ms=millis(lease),
-            retain_ms=millis(retain), on_absent=on_absent, after=texts("after", after),
-            hooks=[hook.message for hook in self._hooks],
+            versions=[1], workload=name, group=group, boot=secrets.token_hex(8), on_absent=on_absent,
+            lease_ms=duration("lease", lease, least=1), retain_ms=duration("retain", retain, least=1),
+            after=texts("after", after), hooks=[hook.message for hook in self._hooks],
         )  # fmt: skip
         self._role = self._told_role = role
-        self._stopping = self._unregister = False
+        self._is_entered = self._stopping = self._unregister = False
         self._stays: str | None = "it was stopped before there was a session"
         # the last argument of `on_standing`
         self.standing = Standing("dialling", why="not dialled yet")
@@ -77,6 +79,7 @@ class Workload:
         self._wake = asyncio.Event()
         self._attempts = Attempts(self._hooks, self._path, self._wake.set)
         self._session = asyncio.create_task(self._dial())
+        self._is_entered = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -90,6 +93,10 @@ class Workload:
 
     @role.setter
     def role(self, role: Role) -> None:
+        check_member("role", role, Role)
+        if not self._is_entered:
+            role_text = f"Role.{Role(role).name}"
+            raise RuntimeError(f"role is set to {role_text} before `async with`: give Workload(role={role_text})")
         self._role = role
         self._loop.call_soon_threadsafe(self._wake.set)
 
