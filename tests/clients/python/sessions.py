@@ -47,6 +47,15 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             ended = await asyncio.wait_for(outcome, 10)
         self.assertEqual(ended.unknown, "the hook's code is not async: it returned 7; define it with `async def`")
 
+    async def test_a_workload_is_entered_once(self):
+        orders = Workload("orders", self.socket)
+        async with orders:
+            with self.assertRaisesRegex(RuntimeError, "this Workload was entered before: make a new Workload"):
+                await orders.__aenter__()
+        with self.assertRaisesRegex(RuntimeError, "this Workload was entered before: make a new Workload"):
+            async with orders:
+                pass
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -73,7 +73,10 @@ class Workload:
         self.standing = Standing("dialling", why="not dialled yet")
 
     async def __aenter__(self) -> Self:
-        """Reads the journal (JournalError) and begins to connect, in the background."""
+        """Reads the journal (JournalError) and begins to connect, in the background. A Workload is entered
+        once (RuntimeError)."""
+        if self._is_entered:
+            raise RuntimeError("this Workload was entered before: make a new Workload for each `async with`")
         self._loop = asyncio.get_running_loop()
         # set when the session has something to do
         self._wake = asyncio.Event()
