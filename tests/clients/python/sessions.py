@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import grpc
-from allclear_workload import Hook, Phase, Workload
+from allclear_workload import Hook, Phase, Standing, Workload
 from allclear_workload.messages import pb
 
 SERVICE = "allclear.workload.v1.Workloads"
@@ -55,6 +55,28 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         with self.assertRaisesRegex(RuntimeError, "this Workload was entered before: make a new Workload"):
             async with orders:
                 pass
+
+    async def first_standing(self):
+        """The standing after the first connection."""
+        standings = asyncio.Queue()
+        async with Workload("orders", self.socket, on_standing=standings.put_nowait):
+            return await asyncio.wait_for(standings.get(), 10)
+
+    async def test_another_socket_of_the_replica_is_named(self):
+        await self.serve()
+        with self.assertLogs("allclear_workload", "WARNING"):
+            standing = await self.first_standing()
+        self.assertEqual(standing.word, "refused")
+        text = f"the server at {self.socket} does not serve workloads: give the path of `workloads.socket`"
+        self.assertEqual(standing.why, f"{text}, by default /run/allclear/workloads.sock")
+
+    async def test_a_refusal_without_a_text_has_its_code_as_the_reason(self):
+        async def session(received, context):
+            await context.abort(grpc.StatusCode.UNAVAILABLE)
+            yield
+
+        await self.serve(session)
+        self.assertEqual(await self.first_standing(), Standing("dialling", why="UNAVAILABLE"))
 
 
 if __name__ == "__main__":

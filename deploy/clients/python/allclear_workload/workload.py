@@ -31,6 +31,9 @@ FIRST_PAUSE, LONGEST_PAUSE, LATEST_DIAL = 0.1, 5, 30
 # Ends that are repeated with a heartbeat: a replica accepts at most 50 messages per second.
 REPEATED = 10
 
+# The replica's default of `workloads.socket`.
+DEFAULT_SOCKET = "/run/allclear/workloads.sock"
+
 log = logging.getLogger(__package__)
 
 
@@ -41,7 +44,7 @@ class StillRegistered(Exception):
 class Workload:
     """A workload that takes part while entered: `async with Workload(...):`.
 
-    name: unique on its VM. socket: the replica's socket for workloads.
+    name: unique on its VM. socket: the replica's socket for workloads, `workloads.socket` of its configuration.
     hooks: hooks of one phase run in the given order.
     group: the workloads that replicate the same data.
     lease: how long the workload counts as connected after its last message, from 1 to 300 seconds; default 10.
@@ -159,8 +162,12 @@ class Workload:
             if await self._open(session):
                 await self._converse(session)
         except grpc.aio.AioRpcError as error:
+            if error.code() == grpc.StatusCode.UNIMPLEMENTED:
+                text = f"the server at {self._socket} does not serve workloads: give the path of `workloads.socket`"
+                raise SessionEnded(f"{text}, by default {DEFAULT_SOCKET}", "refused") from None
             is_refused = error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED)
-            raise SessionEnded(cut(error.details()), "refused" if is_refused else "dialling") from None
+            why = cut(error.details() or error.code().name)
+            raise SessionEnded(why, "refused" if is_refused else "dialling") from None
         except asyncio.TimeoutError:
             raise SessionEnded(f"the replica at {self._socket} does not answer") from None
         except SessionEnded:
