@@ -199,6 +199,8 @@ class File:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
+            if self.path.is_dir():
+                raise JournalError(f"the journal {path} is a directory: give a file, such as {self.path}/NAME.journal")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # held until the end of the process
             self._lock = FileIO(f"{path}.lock", "a")
