@@ -201,11 +201,11 @@ impl State {
         self.open_events().find(|event| event.affects(vm) && !has_begun(event))
     }
 
-    /// Whether an event that is not over prepares the member, or the member owes a restore: its program may come back
-    /// after any time, and without a registration nobody would bring the member back.
+    /// Whether an event that is not over prepares the member, or the member is out of its group: without the registration
+    /// the group would not count the member, and the next event would take another one.
     pub(crate) fn is_being_prepared(&self, member: &Member) -> bool {
         let prepares = |event: &Event| event.affects(&member.vm) || event.was_prepared(member);
-        self.slots.get(member).is_some_and(|slot| slot.needs_restore)
+        self.slots.get(member).is_some_and(|slot| slot.needs_restore && slot.group.is_some())
             || self.open_events().any(|event| !event.stage().is_over() && prepares(event))
     }
 

@@ -75,7 +75,8 @@ pub(crate) fn register_session(state: &mut State, by: &VmName, workload: &Worklo
 }
 
 /// A workload that is silent for longer than its `retain` stays registered until an event of its VM is over, because the
-/// event would be approved without the workload's hooks, and until its restore is done.
+/// event would be approved without the workload's hooks. A member of a group also stays until its restore is done; any
+/// other workload that is gone for good owes no restore.
 pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &WorkloadName, forced: bool) -> Applied {
     let member = Member { vm: by.clone(), workload: name.clone() };
     let is_needed = !forced && state.is_being_prepared(&member);
