@@ -41,6 +41,9 @@ struct OpenFile {
 impl JournalFile {
     pub(super) fn open(path: &Path) -> Result<(Self, Journal), JournalError> {
         let failed = |error| JournalError::Disk { path: path.into(), error };
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -129,6 +132,16 @@ mod tests {
 
     fn line(attempt: &str) -> JournalLine {
         JournalLine::Acknowledged { attempt: attempt.into() }
+    }
+
+    #[test]
+    fn a_directory_is_no_journal_and_gets_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        fs::create_dir(&path).unwrap();
+        let Err(JournalError::Disk { error, .. }) = JournalFile::open(&path) else { panic!("a directory") };
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+        assert!(!beside(&path, "lock").exists());
     }
 
     fn whole() -> Vec<JournalLine> {

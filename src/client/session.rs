@@ -62,10 +62,14 @@ struct SessionEnd {
 
 impl From<Status> for SessionEnd {
     fn from(status: Status) -> Self {
-        Self {
-            is_refused: matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied),
-            ..Self::lost(cut(status.message()))
-        }
+        let is_refused = matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied | Code::Unimplemented);
+        let why = match status.code() {
+            Code::Unimplemented if status.message().is_empty() => {
+                "this server does not serve workloads: use the path of `workloads.socket` of the replica"
+            }
+            _ => status.message(),
+        };
+        Self { is_refused, ..Self::lost(cut(why)) }
     }
 }
 
@@ -294,5 +298,18 @@ impl Talk {
             Err(_) if unregister => Err(SessionEnd::lost("the replica does not answer")),
             Err(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_serves_no_workloads_is_a_refusal_with_words() {
+        let end = SessionEnd::from(Status::new(Code::Unimplemented, ""));
+        assert!(end.is_refused && end.why.contains("use the path of `workloads.socket`"), "{}", end.why);
+        let lost = SessionEnd::from(Status::unavailable("the replica stops"));
+        assert!(!lost.is_refused && lost.why == "the replica stops");
     }
 }

@@ -785,9 +785,10 @@ pub mod workloads_client {
         /// INVALID_ARGUMENT with every error of the message; ALREADY_EXISTS if another session has the name; PERMISSION_DENIED
         /// if the name belongs to another user, or if the configuration does not grant the name or the group to this user;
         /// FAILED_PRECONDITION if the registration would remove or change what an event before its start may need, such as a
-        /// hook or its timeout, which passes with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of more than 64 KiB;
-        /// DEADLINE_EXCEEDED without `Hello` within 5 s; UNAVAILABLE if the workload cannot take part now. A later message may
-        /// end the stream in the same way, and ABORTED ends the stream of a session that is over.
+        /// hook or its timeout, which passes with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of
+        /// more than 64 KiB; DEADLINE_EXCEEDED without `Hello` within 5 s; UNIMPLEMENTED from a socket of operators; UNAVAILABLE
+        /// if the workload cannot take part now. A later message may end the stream in the same way, and ABORTED ends the stream
+        /// of a session that is over.
         pub async fn session(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::FromWorkload>,
@@ -960,9 +961,10 @@ pub mod workloads_server {
         /// INVALID_ARGUMENT with every error of the message; ALREADY_EXISTS if another session has the name; PERMISSION_DENIED
         /// if the name belongs to another user, or if the configuration does not grant the name or the group to this user;
         /// FAILED_PRECONDITION if the registration would remove or change what an event before its start may need, such as a
-        /// hook or its timeout, which passes with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of more than 64 KiB;
-        /// DEADLINE_EXCEEDED without `Hello` within 5 s; UNAVAILABLE if the workload cannot take part now. A later message may
-        /// end the stream in the same way, and ABORTED ends the stream of a session that is over.
+        /// hook or its timeout, which passes with the event; RESOURCE_EXHAUSTED beyond a limit; OUT_OF_RANGE for a message of
+        /// more than 64 KiB; DEADLINE_EXCEEDED without `Hello` within 5 s; UNIMPLEMENTED from a socket of operators; UNAVAILABLE
+        /// if the workload cannot take part now. A later message may end the stream in the same way, and ABORTED ends the stream
+        /// of a session that is over.
         async fn session(
             &self,
             request: tonic::Request<tonic::Streaming<super::FromWorkload>>,
