@@ -32,11 +32,16 @@ const NOBODY: &str = "no action is necessary";
 pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningInput) -> shown::Blocker {
     let teller = Teller { event, state, input };
     let Sentences { message, until, next, resolved_by } = teller.sentences(blocker);
-    let next = match blocker {
+    let (until, next) = match blocker {
         Blocker::Deciding | Blocker::HookFailed { .. } | Blocker::HookNotRun { .. } if event.is_drill() => {
-            "the drill ends, and the prepared workloads are restored".into()
+            (until, "the drill ends, and the prepared workloads are restored".into())
         }
-        _ => next,
+        Blocker::NoQuorum { .. } | Blocker::WaitingForPlatform { .. } if is_gone_here(event, input) => {
+            let next = "the metadata endpoint of this VM no longer lists the event: the event is over or cancelled, and \
+                        its record follows when the replicas have a quorum";
+            (None, next.into())
+        }
+        _ => (until, next),
     };
     let resolved_by = if event.is_drill() && input.quorum { "an operator, by ending the drill" } else { resolved_by };
     shown::Blocker {
@@ -59,6 +64,12 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
         },
         needs_person: needs_person(event, blocker),
     }
+}
+
+/// Whether this replica has no quorum, and the event is no longer in its own document. The log cannot tell this.
+fn is_gone_here(event: &Event, input: &PlanningInput) -> bool {
+    let alone = input.isolated.as_ref().filter(|alone| alone.document.is_some() && !event.is_drill());
+    alone.is_some_and(|alone| alone.listed(&event.announcement.id).is_none())
 }
 
 struct Sentences {

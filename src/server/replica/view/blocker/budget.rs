@@ -56,10 +56,12 @@ impl Teller<'_> {
         if is_to_come { told() } else { String::new() }
     }
 
-    /// Whether all members of the event are out of service already.
+    /// Whether all members of the event are out of service already, and not on account of this event.
     fn takes_nobody_further(&self) -> bool {
         let members = needed(self.state, self.event);
-        let is_out = |(member, _): &(Member, _)| self.state.out_of_service_cause(member).is_some();
+        let own = SlotCause::Event(self.event.announcement.id.clone());
+        let is_out =
+            |(member, _): &(Member, _)| self.state.out_of_service_cause(member).is_some_and(|cause| cause != own);
         !members.is_empty() && members.iter().all(is_out)
     }
 
@@ -73,7 +75,7 @@ impl Teller<'_> {
         returning.flatten().cloned().collect()
     }
 
-    fn returning_after(&self, id: &EventId) -> impl Iterator<Item = &Member> {
+    pub(super) fn returning_after(&self, id: &EventId) -> impl Iterator<Item = &Member> {
         let is_it = move |slot: &Slot| slot.by == *id && slot.state == SlotState::Returning;
         self.state.slots.iter().filter(move |(_, slot)| is_it(slot)).map(|(member, _)| member)
     }
@@ -138,18 +140,24 @@ mod tests {
             restore_failed: false,
             needs_restore: true,
         };
-        state.slots.insert(pg.on(&VmName::new("db-1")), returning);
-        let told = |resources: &[&str]| {
+        state.slots.insert(pg.on(&VmName::new("db-1")), returning.clone());
+        let told = |state: &State, resources: &[&str]| {
             let mut event = event(Source::User, Vec::new());
             event.announcement.resources = resources.iter().map(|vm| VmName::new(vm)).collect();
             let by = vec![SlotCause::Returning(EventId::new("e-0"))];
             let budget = Blocker::Budget { group: pg.group.clone(), by, notice_ends: event.notice_ends() };
-            shown(&budget, &event, &state, &input(1))
+            shown(&budget, &event, state, &input(1))
         };
-        let (own, both) = (told(&["db-1"]), told(&["db-1", "db-2"]));
+        let (own, both) = (told(&state, &["db-1"]), told(&state, &["db-1", "db-2"]));
         assert!(own.message.starts_with("the event takes only members that are out of service already"), "{own:?}");
         assert!(own.resolved_by.ends_with("lets Azure take the members as they are"), "{own:?}");
         assert!(both.message.starts_with("no further member of the group orders may be out of service"), "{both:?}");
         assert!(both.resolved_by.ends_with("lets Azure take further members away"), "{both:?}");
+        // The event itself takes the member.
+        let id = event(Source::User, Vec::new()).announcement.id;
+        let taken = Slot { state: SlotState::Leaving, events: [id.clone()].into(), by: id, ..returning };
+        state.slots.insert(pg.on(&VmName::new("db-2")), taken);
+        let leaving = told(&state, &["db-2"]);
+        assert!(leaving.message.starts_with("no further member of the group orders"), "{leaving:?}");
     }
 }

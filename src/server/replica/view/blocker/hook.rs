@@ -64,28 +64,28 @@ impl Teller<'_> {
         }
     }
 
-    /// The next step of a running hook; the text ends with the consequence of the deadline.
     /// When a hook that failed runs again.
     fn again(&self) -> String {
         if slots::waits_for_last_call(self.event) {
             return "the hook may run again shortly before the notice ends; ".into();
         }
         let now = self.input.now;
-        let then = if self.event.hold(now).is_some() {
-            "when the hold ends"
-        } else if self.state.pause(now).is_some() && !self.event.is_drill() {
-            "when the pause ends"
-        } else {
-            "when they are back"
-        };
+        let hold = self.event.hold(now).map(|hold| (hold.until, "when the hold ends"));
+        let pause = self.state.pause(now).filter(|_| !self.event.is_drill());
+        let halt = hold.or_else(|| pause.map(|pause| (pause.until, "when the pause ends")));
+        let then = |at: Timestamp| halt.filter(|(until, _)| *until > at).map(|(_, then)| then);
         if self.event.slots_since.is_none() {
-            return format!("its members return to service, and the hooks run again {then}; ");
+            let returns = self.returning_after(&self.event.announcement.id).next().is_some();
+            let otherwise = if returns { "when they are back" } else { "when the event has its slots" };
+            let first = if returns { "its members return to service, and " } else { "" };
+            return format!("{first}the hooks run again {}; ", then(now).unwrap_or(otherwise));
         }
         let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > now);
-        at.map_or_else(
-            || "the hook does not run again by itself; ".into(),
-            |at| format!("at {} its members return to service, and the hooks run again {then}; ", rfc3339(at)),
-        )
+        let again = |at| {
+            let then = then(at).unwrap_or("when they are back");
+            format!("at {} its members return to service, and the hooks run again {then}; ", rfc3339(at))
+        };
+        at.map_or_else(|| "the hook does not run again by itself; ".into(), again)
     }
 
     /// When the hooks of an event go on that an operator has halted.

@@ -136,8 +136,12 @@ impl Teller<'_> {
         }
         let out = last_call::overdraft(self.state, self.event);
         let out: Vec<String> = out.iter().map(ToString::to_string).collect();
-        let although =
-            if out.is_empty() { String::new() } else { format!(", although {} is out of service,", out.join(" and ")) };
+        let are = if out.len() == 1 { "is" } else { "are" };
+        let although = if out.is_empty() {
+            String::new()
+        } else {
+            format!(", although {} {are} out of service,", out.join(" and "))
+        };
         if self.input.now < self.event.notice_ends() {
             format!("Azure starts the event{although} when the notice ends")
         } else {

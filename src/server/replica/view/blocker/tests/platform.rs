@@ -77,3 +77,18 @@ fn an_approved_event_tells_who_is_out_until_azure_acts() {
     let wanted = "; until it is over, db-1/postgres of orders-db counts as out of service";
     assert!(message.ends_with(wanted), "{message}");
 }
+
+#[test]
+fn a_replica_without_a_quorum_tells_that_its_own_endpoint_no_longer_lists_an_event() {
+    let event = event(Source::User, Vec::new());
+    let told = |listed: Vec<Announcement>, blocker: &Blocker| {
+        let isolated = Some(IsolatedView { document: Some(Document::new(listed)), ..IsolatedView::default() });
+        shown(blocker, &event, &State::default(), &PlanningInput { isolated, quorum: false, ..input(1) })
+    };
+    for blocker in [Blocker::NoQuorum { forecast: None }, Blocker::WaitingForPlatform { since: SEEN }] {
+        let gone = told(Vec::new(), &blocker);
+        assert!(gone.next.contains("no longer lists the event") && gone.until.is_none(), "{gone:?}");
+        let listed = told(vec![event.announcement.clone()], &blocker);
+        assert!(!listed.next.contains("no longer lists the event"), "{listed:?}");
+    }
+}
