@@ -73,7 +73,7 @@ def fill(told: Told) -> None:
         source = choose_source(told, group, primary)
         refused = refuses_replication(primary.vm)
         if refused:
-            raise Failed(refused)
+            raise Failed(str(refused))
         progress(f"{told.vm} has no data, and gets those of {source.vm}")
         path = dump_folder() / "mariadb-copy.sql"
         try:

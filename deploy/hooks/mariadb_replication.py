@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from allclear_hook import Failed, Unreachable, members, number, setting, until
-from mariadb_members import LOCK, Group, Row, Server, covers, errant, listed, one_line, over_tcp, positions
+from mariadb_members import LOCK, REJECTED, Group, Row, Server, covers, errant, listed, one_line, over_tcp, positions
 from mariadb_rights import lacks, quoted, replication_account
 
 # Could not initialize the master info structure, or the relay log's.
@@ -97,6 +97,12 @@ def why_not_running(server: Server) -> str:
     last = next((follows[name] for name in ("Last_SQL_Error", "Last_IO_Error") if follows[name]), "")
     threads = f"IO {follows['Slave_IO_Running']}, SQL {follows['Slave_SQL_Running']}"
     return stopped_by(follows) or f"its replication does not run ({threads})" + (f": {one_line(last)}" if last else "")
+
+
+def is_refused(server: Server) -> bool:
+    """Whether the primary refuses the login of this replica, by the report of the replica."""
+    follows = server.follows
+    return follows is not None and follows["Slave_IO_Running"] != "Yes" and int(follows["Last_IO_Errno"]) in REJECTED
 
 
 def names_connections(server: Server) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import configparser
 import os
 
-from allclear_hook import Failed, Unreachable, members, setting
+from allclear_hook import Failed, Rejected, Unreachable, members, setting
 from mariadb_members import Server, option_file, over_tcp
 
 NOWHERE = "allclear_there_is_no_such_schema"
@@ -98,8 +98,8 @@ def replication_account() -> tuple[str, str]:
     return user, password
 
 
-def refuses_replication(vm: str) -> str:
-    """The reason why a replica on this VM could not follow that member, or an empty text."""
+def refuses_replication(vm: str) -> Unreachable | None:
+    """The reason why a replica on this VM could not follow that member; `Rejected` if waiting does not change that."""
     user, password = replication_account()
     # The options of the replication account, in a file without a name.
     escaped = password.replace("\\", "\\\\").replace('"', '\\"')
@@ -116,7 +116,8 @@ def refuses_replication(vm: str) -> str:
         finally:
             server.close()
     except Unreachable as error:
-        return f"the replication account cannot log in to {error}"
+        kind = Rejected if isinstance(error, Rejected) else Unreachable
+        return kind(f"the replication account cannot log in to {error}")
     finally:
         os.close(descriptor)
-    return "" if may != "0" else f"{vm}: the replication account lacks GRANT REPLICATION SLAVE ON *.*"
+    return None if may != "0" else Rejected(f"{vm}: the replication account lacks GRANT REPLICATION SLAVE ON *.*")

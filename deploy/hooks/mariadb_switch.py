@@ -14,6 +14,7 @@ from allclear_hook import (
     Failed,
     NotApplicable,
     NotDone,
+    Rejected,
     Told,
     Tries,
     Unknown,
@@ -26,6 +27,7 @@ from mariadb_members import Group, Server, covers, memory, over_tcp, positions
 from mariadb_replication import (
     has_more,
     is_following,
+    is_refused,
     lead,
     names_connections,
     reconnect,
@@ -52,8 +54,9 @@ IN_THE_WAY = """SELECT CONCAT(user, ' since ', time, ' s: ', LEFT(COALESCE(info,
   AND user NOT IN ('system user', 'event_scheduler') ORDER BY info IS NULL, time DESC LIMIT 2"""
 
 
-def why_not(old: Server, server: Server) -> str:
-    """The reason against this candidate, or an empty text."""
+def why_not(old: Server, server: Server, comes_back: bool) -> str:
+    """The reason against this candidate, or an empty text. A reason that waiting does not change is raised as `Rejected`.
+    """
     server.look_again()
     named = names_connections(server)
     if named:
@@ -63,6 +66,8 @@ def why_not(old: Server, server: Server) -> str:
         return "its data are half of a copy"
     if not follows or (follows["Master_Server_Id"] != old.look["id"] and not is_following(server, old)):
         return f"does not replicate from {old.vm}"
+    if is_refused(server):
+        raise Rejected(why_not_running(server))
     if not runs(server):
         return why_not_running(server)
     if follows["Using_Gtid"] == "No":
@@ -71,27 +76,38 @@ def why_not(old: Server, server: Server) -> str:
         return "its read_only is off"
     if server.look["log_bin"] != "1" or server.look["passes_on"] != "1":
         return "log_bin and log_slave_updates must be on"
-    why = has_more(server, old) or lacks(server) or refuses_replication(server.vm)
-    if why:
+    if why := has_more(server, old):
         return why
+    if why := lacks(server):
+        raise Rejected(why)
+    if refused := refuses_replication(server.vm):
+        if comes_back:
+            raise refused
+        progress(f"no replica can follow {server.vm}: {refused}")
     lag = number("MAX_LAG_MS", 500)
     return "" if server.reaches(old.where(), lag / 1000) else f"lags more than {lag:g} ms"
 
 
 def choose(told: Told, group: Group, old: Server) -> Server:
-    against = dict(group.lost)
+    """The candidate. Without a candidate blocked, or failed if every member refuses an account: waiting repairs no
+    password."""
+    against, refusing = dict(group.lost), set(group.rejecting)
     for vm in members():
         if vm in told.avoid and vm != old.vm:
             against[vm] = "is on a VM to avoid"
-    for vm in told.in_order_of_preference(group.servers):
-        try:
-            against[vm] = why_not(old, group.servers[vm])
-        except Unreachable as error:
-            against[vm] = str(error)
-        if not against[vm]:
-            return group.servers[vm]
+    # A VM that does not come back would take the primary with it: then rather a primary that no replica can follow.
+    for comes_back in (True,) if told.comes_back else (True, False):
+        for vm in told.in_order_of_preference(group.servers):
+            try:
+                against[vm] = why_not(old, group.servers[vm], comes_back)
+            except Unreachable as error:
+                against[vm] = str(error)
+                refusing |= {vm} if isinstance(error, Rejected) else set()
+            if not against[vm]:
+                return group.servers[vm]
     said = "; ".join(f"{vm}: {reason.removeprefix(f'{vm}: ')}" for vm, reason in sorted(against.items()))
-    raise Blocked(f"no member can take over: {said}")
+    asked = told.in_order_of_preference(members())
+    raise (Failed if asked and refusing.issuperset(asked) else Blocked)(f"no member can take over: {said}")
 
 
 def prove(old: Server) -> None:

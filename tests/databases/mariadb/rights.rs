@@ -4,7 +4,7 @@ use super::super::hook::{BLOCKED, DONE, FAILED, Hook};
 use super::super::stage::Stage;
 use super::super::trio::{is_installed, until};
 use super::super::writers::Writers;
-use super::{MariaDb, by_socket, call};
+use super::{MariaDb, OPTION_FILE, by_socket, call, option_file};
 
 const RIGHTS: &[&str] = &[
     "READ_ONLY ADMIN",
@@ -54,8 +54,7 @@ async fn each_right_that_is_missing_is_named_before_the_first_step() {
         }
         for (phase, mode) in [("check", "live"), ("failover", "dry_run"), ("failover", "live")] {
             let (status, said) = call(&stage, 0, phase, &[("ALLCLEAR_MODE", mode)]);
-            assert!(status == FAILED || (status == BLOCKED && *right == "SLAVE MONITOR"), "{right} {status:?} {said}");
-            assert!(said.contains(right), "{right}: {said}");
+            assert!(status == FAILED && said.contains(right), "{right} {status:?} {said}");
         }
         assert_eq!(stage.primary(), 0);
         until_all_replicate(&stage);
@@ -80,7 +79,7 @@ async fn a_candidate_without_a_right_is_passed_over_and_goes_on_replicating() {
     let without_another = [("ALLCLEAR_AVOID_VMS", "db-2"), ("ALLCLEAR_PREFER_VMS", "db-1")];
     for _ in 0..3 {
         let (status, said) = call(&stage, 0, "failover", &without_another);
-        assert!(status == BLOCKED && said.contains("db-1: the account of the hooks lacks GRANT RELOAD"), "{said}");
+        assert!(status == FAILED && said.contains("db-1: the account of the hooks lacks GRANT RELOAD"), "{said}");
         until_all_replicate(&stage);
     }
     let (status, said) = call(&stage, 0, "failover", &[("ALLCLEAR_PREFER_VMS", "db-1")]);
@@ -151,7 +150,7 @@ async fn a_candidate_that_refuses_the_replication_account_is_passed_over() {
     by_socket(&stage.trio, 1, "SET sql_log_bin = 0; ALTER USER replication@'%' IDENTIFIED BY 'another'");
     by_socket(&stage.trio, 2, "SET sql_log_bin = 0; REVOKE REPLICATION SLAVE ON *.* FROM replication@'%'");
     let (status, said) = call(&stage, 0, "failover", &[]);
-    assert_eq!(status, BLOCKED, "{said}");
+    assert_eq!(status, FAILED, "{said}");
     assert!(said.contains("db-1: the replication account cannot log in to db-1: error 1045"), "{said}");
     assert!(said.contains("db-2: the replication account lacks GRANT REPLICATION SLAVE"), "{said}");
     let (status, said) = call(&stage, 0, "check", &[]);
@@ -162,4 +161,61 @@ async fn a_candidate_that_refuses_the_replication_account_is_passed_over() {
     assert_eq!(stage.primary(), 2);
     by_socket(&stage.trio, 1, "SET sql_log_bin = 0; ALTER USER replication@'%' IDENTIFIED BY 'of replicas'");
     stage.all_is_there(writers);
+}
+
+/// Waiting repairs no password: the hook fails, which holds the event. A member without an answer may be fit later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_changed_password_of_the_replication_fails_the_hook_unless_the_vm_never_returns() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    let change = |password: &str| {
+        by_socket(&stage.trio, 0, &format!("ALTER USER replication@'%' IDENTIFIED BY '{password}'"));
+        let position = by_socket(&stage.trio, 0, "SELECT @@gtid_binlog_pos");
+        for place in [1, 2] {
+            by_socket(&stage.trio, place, &format!("SELECT MASTER_GTID_WAIT('{}', 30)", position.trim()));
+        }
+    };
+    change("another");
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert!(status == FAILED && said.contains("db-1: the replication account cannot log in to db-1"), "{said}");
+    stage.trio.freeze(2);
+    let (status, said) = call(&stage, 0, "failover", &[("PATIENCE_SECONDS", "1")]);
+    stage.trio.thaw(2);
+    assert!(status == BLOCKED && said.contains("db-1: the replication account cannot log in"), "{status:?} {said}");
+    // Replicas that lose their connection are refused themselves.
+    for place in [1, 2] {
+        by_socket(&stage.trio, place, "STOP SLAVE; START SLAVE");
+        until("a refused replica", || match by_socket(&stage.trio, place, "SHOW SLAVE STATUS") {
+            said if said.contains("\t1045\t") => Ok(()),
+            said => Err(said),
+        });
+    }
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert!(status == FAILED && said.contains("db-1: its replication does not run"), "{status:?} {said}");
+    change_password_of_hooks(&stage, "another");
+    for place in [1, 2] {
+        let (status, said) = call(&stage, place, "restore", &[]);
+        assert_eq!(status, DONE, "{said}");
+    }
+    change("a third");
+    assert_eq!((call(&stage, 0, "failover", &[]).0, stage.primary()), (FAILED, 0));
+    let (status, said) = call(&stage, 0, "failover", &[("ALLCLEAR_EVENT_TYPE", "Terminate")]);
+    assert!(status == DONE && said.contains("no replica can follow db-1: the replication account cannot"), "{said}");
+    assert_eq!(stage.primary(), 1);
+    change_password_of_hooks(&stage, "a third");
+    for place in [0, 2] {
+        let (status, said) = call(&stage, place, "restore", &[]);
+        assert_eq!(status, DONE, "{said}");
+    }
+    stage.all_is_there(writers);
+}
+
+fn change_password_of_hooks(stage: &Stage<MariaDb>, password: &str) {
+    for vm in &stage.trio.vms {
+        std::fs::write(option_file(vm), OPTION_FILE.replace("of replicas", password)).unwrap();
+    }
 }
