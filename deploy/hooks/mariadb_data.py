@@ -65,7 +65,7 @@ def by_socket(told: Told, refused: str) -> str:
             raise Blocked(why)
         return "lost"
     if refused:
-        raise Failed(f"{refused}; and there are data: create the accounts, or mend the password")
+        raise Failed(f"{refused}; and there are data")
     raise Failed(f"{told.vm} has no GTID position, but it has schemas ({names}): see what they are, then empty it")
 
 

@@ -38,6 +38,8 @@ MEANT = {"n": "\n", "t": "\t", "0": "\0"}
 # Access denied, to a schema or a table too, for lack of a privilege, or by the plugin of the account; a host without
 # permission. Waiting grants no right.
 REJECTED = (1044, 1045, 1130, 1142, 1143, 1227, 1698)
+# Those of a login.
+LOGIN = (1045, 1130, 1698)
 ERROR = re.compile(r"ERROR (\d+) \((\w+)\)(?: at line \d+)?: ")
 
 
@@ -74,6 +76,8 @@ class Server(Client):
             ],
         )
         self.vm = vm
+        # The place of the user and the password.
+        self.login = "" if options else f"[client] of {option_file()}"
         self.look: Row = {}
         # The connection without a name, and the names of further connections.
         self.follows: Row | None = None
@@ -111,7 +115,8 @@ class Server(Client):
         if not found:
             return words or "the connection was lost"
         self.error = int(found[1])
-        return f"error {found[1]}: {words[found.end() :]}"
+        repair = f"; mend the account, or {self.login}" if self.login and self.error in LOGIN else ""
+        return f"error {found[1]}: {words[found.end() :]}{repair}"
 
     def look_again(self) -> None:
         self.see(self.ask(LOOK, FOLLOWS))

@@ -110,6 +110,7 @@ def refuses_replication(vm: str) -> Unreachable | None:
         os.write(descriptor, f'[client]\nuser = "{user}"\npassword = "{escaped}"\n{more}'.encode())
         options = f"--defaults-file=/proc/{os.getpid()}/fd/{descriptor}"
         server = Server(vm, over_tcp(members()[vm]), options)
+        server.login = f"[replication] of {option_file()}"
         try:
             statement = "SELECT COUNT(*) AS may FROM information_schema.user_privileges WHERE privilege_type IN"
             may = server.one(f"{statement} ('REPLICATION SLAVE', 'REPLICATION REPLICA')")

@@ -8,7 +8,7 @@ use super::super::killed::killed_at;
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System as _, is_installed};
 use super::super::writers::Writers;
-use super::{MariaDb, by_socket, call};
+use super::{MariaDb, by_socket, call, option_file};
 
 /// An account without SELECT sees no schemas: the stopped member would be emptied, and never be whole again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -52,6 +52,11 @@ async fn data_without_an_account_or_a_position_are_left_to_people() {
     by_socket(&stage.trio, 2, &format!("STOP SLAVE; {account} 'another'"));
     let (status, said) = call(&stage, 2, "restore", &[]);
     assert!(status == FAILED && said.contains("error 1045") && said.contains("there are data"), "{status:?} {said}");
+    let file = format!("mend the account, or [client] of {}", option_file(&stage.trio.vms[2]));
+    for phase in ["restore", "failover", "check"] {
+        let (status, said) = call(&stage, 2, phase, &[]);
+        assert!(status == FAILED && said.contains(&file), "{phase} {status:?} {said}");
+    }
     by_socket(&stage.trio, 2, &format!("{account} 'of the hooks'"));
     by_socket(&stage.trio, 2, "RESET SLAVE ALL; RESET MASTER; SET GLOBAL gtid_slave_pos = ''");
     let (status, said) = call(&stage, 2, "restore", &[]);

@@ -152,6 +152,8 @@ async fn a_candidate_that_refuses_the_replication_account_is_passed_over() {
     let (status, said) = call(&stage, 0, "failover", &[]);
     assert_eq!(status, FAILED, "{said}");
     assert!(said.contains("db-1: the replication account cannot log in to db-1: error 1045"), "{said}");
+    let file = format!("; mend the account, or [replication] of {}", option_file(&stage.trio.vms[0]));
+    assert!(said.contains(&file), "{said}");
     assert!(said.contains("db-2: the replication account lacks GRANT REPLICATION SLAVE"), "{said}");
     let (status, said) = call(&stage, 0, "check", &[]);
     assert!(status == FAILED && said.contains("from db-0: the replication account cannot"), "{status:?} {said}");
