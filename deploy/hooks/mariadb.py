@@ -82,11 +82,13 @@ from mariadb_copy import fill
 from mariadb_data import data_here, place
 from mariadb_members import Group, Server, memory, patience
 from mariadb_replication import (
+    by_hand,
     follow,
     has_more,
     is_following,
     lead,
     names_connections,
+    nobody_is_writable,
     runs,
     stopped_by,
     wait_for_acknowledgement,
@@ -101,7 +103,7 @@ def role(told: Told) -> None:
         here = group.here
         if not here.follows and not here.named and not here.is_primary:
             # A primary with stopped writes, or a server that has lost everything.
-            raise Unknown("read-only, and follows nobody")
+            raise Unknown(f"read-only, and follows nobody; if no member is writable, {by_hand(told.vm)}")
         print("primary" if here.is_primary else "replica")
 
 
@@ -130,7 +132,7 @@ def restore(told: Told) -> Answer:
             group.refresh()
         here, primary = group.here, group.primary()
         if primary is None:
-            raise Blocked("; ".join(["nobody is writable", *group.lost.values()]))
+            raise Blocked(nobody_is_writable(group))
         if primary is here:
             wrong = lead(group, here)
             wait_for_acknowledgement(group, here, told.affected - {told.vm}, seconds=1)
@@ -148,9 +150,9 @@ def ready(told: Told) -> None:
     with Group(told) as group:
         here, primary = group.here, group.primary()
         if primary is None:
-            raise Blocked("; ".join(["nobody is writable", *group.lost.values()]))
+            raise Blocked(nobody_is_writable(group))
         if primary is not here and not is_following(here, primary):
-            raise Blocked(f"{here.vm} does not follow {primary.vm}")
+            raise Blocked(f"{here.vm} does not follow {primary.vm}; {by_hand(here.vm)}")
         if primary is not here and not runs(here):
             raise Blocked(f"{here.vm}: {why_not_running(here)}")
 

@@ -17,10 +17,12 @@ from mariadb_copy import SIZE, dump_folder
 from mariadb_data import copier_lacks, on_socket, place, socket
 from mariadb_members import Group, Row, Server, memory, option_file, over_tcp
 from mariadb_replication import (
+    by_hand,
     has_more,
     is_following,
     is_semi_sync,
     names_connections,
+    nobody_is_writable,
     refuses_options,
     runs,
     why_not_running,
@@ -153,7 +155,7 @@ def wrong_members(group: Group) -> Iterator[str]:
         return
     if primary is None:
         if not group.lost:
-            yield "nobody is writable"
+            yield nobody_is_writable(group)
         return
     for server in group.others(primary):
         try:
@@ -168,10 +170,11 @@ def wrong_members(group: Group) -> Iterator[str]:
 def wrong_replica(server: Server, primary: Server) -> str:
     follows = server.follows
     if not follows:
-        return "" if server.named else "it follows nobody, and is not the primary"
+        return "" if server.named else f"it follows nobody, and is not the primary; {by_hand(server.vm)}"
     if not is_following(server, primary):
         address = "{}:{}".format(*members()[primary.vm])
-        return f"it follows {follows['Master_Host']}:{follows['Master_Port']}, and MEMBERS has the primary at {address}"
+        its = f"{follows['Master_Host']}:{follows['Master_Port']}"
+        return f"it follows {its}, and MEMBERS has the primary at {address}; {by_hand(server.vm)}"
     if server.is_writable:
         return "it is a replica, and its read_only is off"
     if not runs(server):

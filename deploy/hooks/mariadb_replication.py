@@ -68,6 +68,21 @@ def refuses_options(server: Server) -> str:
     return ""
 
 
+def by_hand(vm: str) -> str:
+    """The command that repairs this member outside an event."""
+    name = f"{vm}/{setting('ALLCLEAR_WORKLOAD', 'mariadb')}/restore"
+    return f"run on its VM: allclear hook run --config FILE {name}"
+
+
+def nobody_is_writable(group: Group) -> str:
+    """The words for a group without a writable member. A member without an answer may be writable."""
+    if group.lost:
+        return "; ".join(["nobody is writable", *group.lost.values()])
+    own = [one for one in group if not (one.follows or one.named or one.is_copying) and one.position]
+    whole = [one.vm for one in own if all(covers(one.position, other.position) for other in group)]
+    return "nobody is writable" + (f"; to make {whole[0]} the primary, {by_hand(whole[0])}" if whole else "")
+
+
 def is_following(server: Server, primary: Server) -> bool:
     found = server.follows
     host, port = members()[primary.vm]

@@ -8,7 +8,7 @@ use super::super::hook::{BLOCKED, DONE, Ended, FAILED, Hook, UNDO};
 use super::super::stage::{Kind, Stage};
 use super::super::trio::{System as _, VMS, is_installed, until};
 use super::super::writers::Writers;
-use super::{MariaDb, asked_by_socket, by_socket, call};
+use super::{MariaDb, asked_by_socket, by_socket, call, start};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_fit_target_it_is_blocked_with_the_reason_for_each_and_nothing_changes() {
@@ -167,4 +167,43 @@ async fn transactions_that_the_primary_does_not_have_are_left_to_people() {
     let (status, said) = call(&stage, 0, "restore", &[]);
     assert_eq!(status, DONE, "{said}");
     assert!(by_socket(&stage.trio, 0, "SHOW DATABASES").contains("known_to_this_one"));
+}
+
+/// After a crash outside an event nobody is writable, and after a switch an absent replica follows the former primary:
+/// each report has the command that repairs this.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn the_repair_after_a_crash_or_an_absence_is_told() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    let command =
+        |place: usize| format!("run on its VM: allclear hook run --config FILE {}/mariadb/restore", VMS[place]);
+    let tells = |place: usize, phase: &str, words: &str| {
+        let (status, said) = call(&stage, place, phase, &[]);
+        assert!(status != DONE && said.contains(words), "{place} {phase} {status:?} {said}");
+    };
+    stage.trio.kill(0);
+    start(&stage.trio, 0);
+    let to_lead = format!("nobody is writable; to make db-0 the primary, {}", command(0));
+    for place in 0..VMS.len() {
+        tells(place, "ready", &to_lead);
+        tells(place, "check", &to_lead);
+    }
+    let (status, said) = call(&stage, 0, "restore", &[]);
+    assert_eq!((status, stage.primary()), (DONE, 0), "{said}");
+    writers.go_on();
+    stage.trio.kill(2);
+    let (status, said) = call(&stage, 0, "failover", &[]);
+    assert_eq!((status, stage.primary()), (DONE, 1), "{said}");
+    start(&stage.trio, 2);
+    tells(2, "ready", &format!("db-2 does not follow db-1; {}", command(2)));
+    tells(0, "check", &command(2));
+    for place in [0, 2] {
+        let (status, said) = call(&stage, place, "restore", &[]);
+        assert_eq!(status, DONE, "{said}");
+    }
+    stage.all_is_there(writers);
 }
