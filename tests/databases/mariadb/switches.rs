@@ -207,3 +207,28 @@ async fn the_repair_after_a_crash_or_an_absence_is_told() {
     }
     stage.all_is_there(writers);
 }
+
+/// The candidate may be writable when it is back, so nobody else is until an operator has decided.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "all of them take half an hour"]
+async fn a_candidate_that_dies_at_its_promotion_leaves_nobody_writable_until_people_decide() {
+    if !is_installed::<MariaDb>() {
+        return;
+    }
+    let stage = Stage::<MariaDb>::bare().await;
+    let writers = Writers::start::<MariaDb>(&stage.trio);
+    Hook::killed_where::<MariaDb>(&stage.trio, 0, "failover", "before STOP SLAVE ''", &[]);
+    stage.trio.kill(1);
+    for (phase, more) in [("failover", &[][..]), ("failover", &[UNDO]), ("restore", &[])] {
+        let (status, said) = call(&stage, 0, phase, more);
+        assert!(status == BLOCKED && said.contains("db-1 may be writable, and does not answer"), "{status:?} {said}");
+    }
+    assert_eq!(MariaDb::primary(&stage.trio), None);
+    std::fs::remove_file(stage.trio.vms[0].folder.join("state/mariadb.json")).unwrap();
+    let (status, said) = call(&stage, 0, "restore", &[]);
+    assert_eq!((status, stage.primary()), (DONE, 0), "{said}");
+    start(&stage.trio, 1);
+    let (status, said) = call(&stage, 1, "restore", &[]);
+    assert_eq!(status, DONE, "{said}");
+    stage.all_is_there(writers);
+}
