@@ -202,7 +202,8 @@ def doubts(group: Group, more: dict[str, Row]) -> Iterator[str]:
         if (found["flushes"], found["syncs"]) != ("1", "1"):
             yield (
                 f"{vm}: innodb_flush_log_at_trx_commit or sync_binlog is not 1, so a crash may lose acknowledged writes,"
-                " and its data may then differ from the others' data"
+                " and its data may then differ from the others' data: set both to 1 in its configuration, and with"
+                " SET GLOBAL"
             )
     try:
         primary = group.primary()

@@ -23,15 +23,19 @@ use client::Connection;
 
 pub(crate) struct MariaDb;
 
-/// The options of a member's configuration file, as required by the tables in `deploy/hooks`.
-const SERVER: &[&str] = &[
-    "--no-defaults",
+/// The options of a member's configuration file, as in `deploy/hooks`, without `server_id`.
+const REQUIRED: &[&str] = &[
     "--log-bin=binlog",
-    "--relay-log=relay",
-    "--log-slave-updates",
-    "--gtid-strict-mode=ON",
+    "--log-slave-updates=1",
+    "--gtid-strict-mode=1",
     "--slave-parallel-threads=4",
+    "--sync-binlog=1",
+    "--innodb-flush-log-at-trx-commit=1",
     "--read-only=1",
+];
+
+const OTHERS: &[&str] = &[
+    "--relay-log=relay",
     "--skip-name-resolve",
     "--innodb-log-file-size=16M",
     "--innodb-buffer-pool-size=32M",
@@ -183,7 +187,7 @@ fn start_with(trio: &ThreeNodeBed, place: usize, more: &[&str]) {
         format!("--server-id={}", place + 1),
     ];
     let local: Vec<_> = local.iter().map(String::as_str).collect();
-    trio.spawn(place, "mariadbd", &[SERVER, &local, more].concat()).unwrap();
+    trio.spawn(place, "mariadbd", &[&["--no-defaults"][..], REQUIRED, OTHERS, &local, more].concat()).unwrap();
     until("a server that answers", || {
         let mut command = trio.command(place, "mariadb").unwrap();
         let output = command.args(["--no-defaults", "-S", &socket(vm), "-e", "SELECT 1"]).output().unwrap();
