@@ -93,7 +93,9 @@ impl System for MariaDb {
             follow(trio, place, 0);
         }
         for place in 1..VMS.len() {
-            until("a replica that has the table", || connect(trio, place, GLANCE).map_err(|error| error.to_string()));
+            let position = by_socket(trio, 0, "SELECT @@gtid_binlog_pos");
+            let waited = by_socket(trio, place, &format!("SELECT MASTER_GTID_WAIT('{}', 60)", position.trim()));
+            assert_eq!(waited.trim(), "0", "{place}");
         }
     }
 
