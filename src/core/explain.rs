@@ -17,7 +17,7 @@ use crate::plan::placement;
 use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
 use crate::schedule::clearance::{blocker_of_step, clearance, clearance_of_preparation};
-use crate::schedule::failure::{failure_before_return, hook_failed};
+use crate::schedule::failure::{failure_before_return, holding_failure_among, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slots;
 use crate::schedule::step::Step;
@@ -66,6 +66,15 @@ pub fn approvable_by_hand<'a>(state: &'a State, event: &Event, input: &PlanningI
     let is_clear = is_open && !event.is_drill() && matches!(clearance(state, event, input.now), Clearance::Clear(_));
     let lacks_endpoint = is_clear && input.approver_or_last_resort(state, event).is_none();
     state.replicas.keys().find(|vm| event.affects(vm)).filter(|_| lacks_endpoint)
+}
+
+/// Whether the members of the event have returned, so that its hooks run again once no hold and no pause stops them, the
+/// failed hooks too.
+pub fn hooks_run_again(state: &State, event: &Event, now: Timestamp) -> bool {
+    let has_returned = event.slots_since.is_none() && !event.gave_back.is_empty();
+    let steps = required::required_steps(state, event);
+    let is_let = has_returned && event.is_undecided() && !slots::waits_for_last_call(event);
+    is_let && holding_failure_among(event, &steps, now).is_none()
 }
 
 /// The blockers that would remain if the first one were removed.

@@ -21,17 +21,20 @@ pub fn command(command: &str, arguments: &[&str]) -> Option<String> {
     is_harmless.then(|| words.fold(format!("allclear {command}"), |line, word| line + &word))
 }
 
+/// What the commands depend on beside the shown event.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// The cluster still accepts requests about the event's approval.
+    pub is_undecided: bool,
+    /// Without a hold and a pause the hooks run again, the failed hooks too.
+    pub hooks_run_again: bool,
+    /// When the failed restore of a member is tried again.
+    pub retries: BTreeMap<String, Timestamp>,
+}
+
 /// The commands for an event, in the order of the event's blockers, and then those for the event as a whole.
-/// `is_undecided`: the cluster still accepts requests about the event's approval. `retries`: when the failed restore of a
-/// member is tried again.
-pub(super) fn of(
-    event: &shown::Event,
-    is_undecided: bool,
-    retries: &BTreeMap<String, Timestamp>,
-    now: Timestamp,
-    doctor: &str,
-) -> Vec<shown::Advice> {
-    let mut all = Commands { event, is_undecided, retries, now, doctor, found: Vec::new() };
+pub(super) fn of(event: &shown::Event, facts: &Facts, now: Timestamp, doctor: &str) -> Vec<shown::Advice> {
+    let mut all = Commands { event, facts, now, doctor, found: Vec::new() };
     if is_misleading(&event.id) {
         let does = "look at the event as JSON: its id has letters that should not be copied into a shell";
         all.add(does, Some("allclear events --json".into()));
@@ -47,7 +50,7 @@ pub(super) fn of(
     all.returning();
     if event.drill.is_some() && event.stage != "closed" {
         all.add("end the drill; every prepared workload is restored", command("drill --end", &[&event.id]));
-    } else if is_undecided {
+    } else if facts.is_undecided {
         all.approval();
         all.holds();
     }
@@ -61,8 +64,7 @@ pub fn blockers(event: &shown::Event) -> impl Iterator<Item = &shown::Blocker> {
 
 struct Commands<'a> {
     event: &'a shown::Event,
-    is_undecided: bool,
-    retries: &'a BTreeMap<String, Timestamp>,
+    facts: &'a Facts,
     now: Timestamp,
     /// The command that finds a fault of a replica.
     doctor: &'a str,
@@ -101,7 +103,7 @@ impl Commands<'_> {
             }
             // An endpoint is missed also for a repeated approval.
             "no_healthy_channel" => self.blind(blocker),
-            _ if self.is_undecided => self.against_one(blocker),
+            _ if self.facts.is_undecided => self.against_one(blocker),
             _ => {}
         }
     }
@@ -149,8 +151,12 @@ impl Commands<'_> {
 
     /// What the end of a hold or pause leads to.
     fn goes_on_without(&self, removed: &shown::Blocker) -> &'static str {
-        if blockers(self.event).any(|other| other.code != removed.code) {
+        let runs_again = |other: &shown::Blocker| other.code == "hook_failed" && self.facts.hooks_run_again;
+        if blockers(self.event).any(|other| other.code != removed.code && !runs_again(other)) {
             "the event still waits for its other blockers"
+        } else if self.has("hook_failed") {
+            "the hooks run again, the failed hook too, and the event is approved when it is prepared; Azure may start \
+             it at once"
         } else {
             "the event goes on, and is approved when it is prepared; Azure may start it at once"
         }
@@ -225,7 +231,7 @@ impl Commands<'_> {
             }
             let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
             let member = format!("{vm}/{workload}");
-            let next = self.retries.get(&member).filter(|at| **at > self.now);
+            let next = self.facts.retries.get(&member).filter(|at| **at > self.now);
             let next = next.map_or_else(String::new, |at| format!(" at {}", rfc3339(*at)));
             let does = format!(
                 "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it by itself{next}; repair the \

@@ -11,7 +11,7 @@ use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
 use crate::clock::rfc3339;
-use allclear_core::explain::{approvable_by_hand, needs_person};
+use allclear_core::explain::{approvable_by_hand, hooks_run_again, needs_person};
 use allclear_core::isolation::unaware_replicas::unaware_replicas;
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
@@ -228,6 +228,10 @@ impl Teller<'_> {
         let (until, next) = if halt.until < ends {
             let then = match self.prepared_after(halt.until) {
                 Some(starts) => format!("; preparation starts at {}", rfc3339(starts)),
+                None if hooks_run_again(self.state, self.event, self.input.now) => {
+                    ", and the event goes on then: its hooks run again before the approval, also those that failed"
+                        .into()
+                }
                 None => ", and the event goes on then: hooks that are left run before the approval".into(),
             };
             (halt.until, format!("the {noun} ends automatically{then}"))

@@ -8,7 +8,7 @@ use super::primary::primaries;
 use super::workload::last_role;
 use super::{advice, blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
-use allclear_core::explain::explain;
+use allclear_core::explain::{explain, hooks_run_again};
 use allclear_core::known_roles::{TakenDown, taken_down};
 use allclear_core::model::attempt::Attempt;
 use allclear_core::model::claim::Claim;
@@ -70,7 +70,12 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         primaries: Vec::new(),
     };
     told.primaries = primaries(&told);
-    told.advice = advice::of(&told, event.is_undecided(), &retries(state, event), input.now, doctor);
+    let facts = advice::Facts {
+        is_undecided: event.is_undecided(),
+        hooks_run_again: hooks_run_again(state, event, input.now),
+        retries: retries(state, event),
+    };
+    told.advice = advice::of(&told, &facts, input.now, doctor);
     told
 }
 

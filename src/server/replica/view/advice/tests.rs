@@ -11,8 +11,7 @@ fn a_name_that_would_mislead_whoever_copies_it_is_not_there_to_be_copied() {
     for id in ["--endpoint=/tmp/a", "-h", "A\u{202e}b", "A\u{1b}[2Jb", "A\nb", "A\u{a0}b"] {
         assert_eq!(explain(id), None, "{id:?}");
         let event = shown::Event { id: id.into(), stage: "preparing".into(), ..Default::default() };
-        let commands =
-            of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command);
+        let commands = of(&event, &undecided(), Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command);
         assert_eq!(commands.collect::<Vec<_>>(), ["allclear events --json"], "{id:?}");
     }
 }
@@ -35,13 +34,18 @@ fn offered_beside(code: &str, others: &[&str], is_held: bool, notice_ends: Optio
         shown::Event { id, stage, revision: 7, hold, not_before, blocker: Some(blocker), ..Default::default() };
     let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
     event.other_blockers = others.iter().map(other).collect();
-    of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR)
-        .into_iter()
-        .map(|advice| advice.command.replace(WHY, ""))
-        .collect()
+    of(&event, &undecided(), Timestamp(0), DOCTOR).into_iter().map(|advice| advice.command.replace(WHY, "")).collect()
+}
+
+fn undecided() -> Facts {
+    Facts { is_undecided: true, ..Facts::default() }
 }
 
 fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
+    told_with(&undecided(), blocker, change)
+}
+
+fn told_with(facts: &Facts, blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> String {
     let primary = shown::TakenDown {
         vm: "db-0".into(),
         workload: "pg".into(),
@@ -52,7 +56,7 @@ fn told(blocker: shown::Blocker, change: impl FnOnce(&mut shown::Event)) -> Stri
     let (id, stage, takes_down) = ("e".into(), "preparing".into(), vec![primary]);
     let mut event = shown::Event { id, stage, takes_down, blocker: Some(blocker), ..Default::default() };
     change(&mut event);
-    let lines = of(&event, true, &BTreeMap::new(), Timestamp(0), DOCTOR)
+    let lines = of(&event, facts, Timestamp(0), DOCTOR)
         .into_iter()
         .map(|advice| format!("{}\n{}\n", advice.does, advice.command));
     lines.collect()
@@ -164,6 +168,24 @@ fn the_end_of_a_hold_promises_no_approval_beside_another_blocker() {
 }
 
 #[test]
+fn the_end_of_a_hold_runs_a_failed_hook_again_whose_members_have_returned() {
+    let facts = Facts { hooks_run_again: true, ..undecided() };
+    let blocked = |others: &[&str]| {
+        told_with(&facts, shown::Blocker { code: "hook_failed".into(), ..Default::default() }, |event| {
+            let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
+            event.other_blockers = others.iter().map(other).collect();
+        })
+    };
+    let again =
+        "the hooks run again, the failed hook too, and the event is approved when it is prepared; Azure may start";
+    assert!(blocked(&["hold"]).contains(&format!("end the hold: {again}")), "{}", blocked(&["hold"]));
+    assert!(blocked(&["paused"]).contains(&format!("end the pause of all approvals: {again}")));
+    for waiting in [&["hold", "paused"][..], &["hold", "budget"]] {
+        assert!(blocked(waiting).contains("end the hold: the event still waits for its other blockers"));
+    }
+}
+
+#[test]
 fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
     let restore = |outcome: &str| shown::Hook {
         workload: "pg".into(),
@@ -176,7 +198,7 @@ fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
         let hooks = outcomes.iter().map(|outcome| restore(outcome)).collect();
         let event = shown::Event { id: "e".into(), stage: "restoring".into(), hooks, ..Default::default() };
         let retries = BTreeMap::from([("db-0/pg".to_owned(), Timestamp(60_000))]);
-        let all = of(&event, false, &retries, Timestamp(0), DOCTOR).into_iter();
+        let all = of(&event, &Facts { retries, ..Facts::default() }, Timestamp(0), DOCTOR).into_iter();
         all.map(|advice| (advice.does, advice.command)).collect::<Vec<_>>()
     };
     let [(does, command)] = &after(&["done", "failed"])[..] else { panic!("one command") };
