@@ -3,7 +3,7 @@
 
 use crate::isolation::approval;
 use crate::model::blocker::{Blocker, Clearance};
-use crate::model::claim::Claim;
+use crate::model::claim::{Claim, PostOutcome};
 use crate::model::document::Status;
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -16,7 +16,7 @@ use crate::model::workload::{Intent, Member, OnFailure};
 use crate::plan::placement;
 use crate::plan::registration::unregistered_blocker;
 use crate::planning_input::PlanningInput;
-use crate::schedule::clearance::{blocker_of_step, clearance, clearance_of_preparation};
+use crate::schedule::clearance::{blocker_of_step, clearance, clearance_as_last_listed, clearance_of_preparation};
 use crate::schedule::failure::{failure_before_return, holding_failure_among, hook_failed};
 use crate::schedule::required;
 use crate::schedule::slots;
@@ -52,20 +52,29 @@ pub fn needs_person(event: &Event, blocker: &Blocker) -> bool {
         | Blocker::HookFailed { .. }
         | Blocker::HookNotRun { .. }
         | Blocker::NoHealthyChannel => true,
-        Blocker::Posting { .. } | Blocker::PostFailed { .. } => {
-            event.claims.iter().filter(|claim| claim.outcome.is_some()).count() >= MANY_POSTS
-        }
+        Blocker::Posting { .. } | Blocker::PostFailed { .. } => is_tried_in_vain(event),
         _ => false,
     }
 }
 
 /// The VM to name in an approval through Azure's control plane, if the event may be approved and lacks only an endpoint
-/// for its approval. `None` for an event without a VM of this cluster, and while an earlier approval may have arrived.
+/// that takes its approval. While no document counts, the event's last known status is taken, and a person has to look
+/// first. `None` for an event without a VM of this cluster, and while an earlier approval may have arrived.
 pub fn approvable_by_hand<'a>(state: &'a State, event: &Event, input: &PlanningInput) -> Option<&'a VmName> {
-    let is_open = input.quorum && event.is_undecided();
-    let is_clear = is_open && !event.is_drill() && matches!(clearance(state, event, input.now), Clearance::Clear(_));
-    let lacks_endpoint = is_clear && input.approver_or_last_resort(state, event).is_none();
-    state.replicas.keys().find(|vm| event.affects(vm)).filter(|_| lacks_endpoint)
+    let is_open = input.quorum && event.is_undecided() && !event.is_drill();
+    let is_clear = || matches!(clearance_as_last_listed(state, event, input.now), Clearance::Clear(_));
+    let lacks_endpoint = || input.approver_or_last_resort(state, event).is_none() || is_refused_again_and_again(event);
+    let vm = state.replicas.keys().find(|vm| event.affects(vm));
+    vm.filter(|_| is_open && is_clear() && lacks_endpoint())
+}
+
+fn is_refused_again_and_again(event: &Event) -> bool {
+    let last = event.claims.last().and_then(|claim| claim.outcome.as_ref());
+    is_tried_in_vain(event) && matches!(last, Some((PostOutcome::Refused(_) | PostOutcome::NotSent(_), _)))
+}
+
+fn is_tried_in_vain(event: &Event) -> bool {
+    event.claims.iter().filter(|claim| claim.outcome.is_some()).count() >= MANY_POSTS
 }
 
 /// Whether the members of the event have returned, so that its hooks run again once no hold and no pause stops them, the

@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use allclear::core::apply::apply;
 use allclear::core::assignments::{Assignment, assignments, predates_disk};
-use allclear::core::explain::explain;
+use allclear::core::explain::{approvable_by_hand, explain, hooks_run_again};
+use allclear::core::model::blocker::Blocker;
 use allclear::core::model::command::{ApplyResult, Command, Entry, RegisterWorkloads, ReportDocument};
 use allclear::core::model::document::{EventType, Source};
 use allclear::core::model::event::Event;
@@ -342,7 +343,14 @@ impl World {
 
     fn blockers(&self, event: &Event) -> String {
         let blockers = explain(&self.state, event, &self.input);
-        let told: Vec<String> = blockers.iter().map(show::blocker).collect();
+        let mut told: Vec<String> = blockers.iter().map(show::blocker).collect();
+        let is_halted = blockers.iter().any(|it| matches!(it, Blocker::Hold(_) | Blocker::Paused(_)));
+        if is_halted && hooks_run_again(&self.state, event, self.input.now) {
+            told.push("its hooks run again afterwards".into());
+        }
+        told.extend(
+            approvable_by_hand(&self.state, event, &self.input).map(|vm| format!("approvable by hand for {vm}")),
+        );
         format!("{}\n", if told.is_empty() { "nothing to wait for".into() } else { told.join("; also ") })
     }
 

@@ -24,6 +24,21 @@ use crate::schedule::step_state::StepState;
 
 /// The clearance of an event: a blocker, or the reason for which the event may be claimed.
 pub fn clearance(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    match state.observed_status(&event.announcement.id) {
+        Some(Status::Scheduled) => clearance_of_scheduled(state, event, now),
+        _ => Clearance::NothingToApprove,
+    }
+}
+
+/// As `clearance`, by the last known status of an event while no document counts. For people, who look first.
+pub fn clearance_as_last_listed(state: &State, event: &Event, now: Timestamp) -> Clearance {
+    match state.observed_status(&event.announcement.id) {
+        None if event.is_scheduled() => clearance_of_scheduled(state, event, now),
+        _ => clearance(state, event, now),
+    }
+}
+
+fn clearance_of_scheduled(state: &State, event: &Event, now: Timestamp) -> Clearance {
     let ready = clearance_without_slots(state, event, now);
     // A decision without a quorum, or an approval, is repeated regardless of members out of service meanwhile.
     if !matches!(ready, Clearance::Clear(_)) || event.has_isolated_approval() || event.stage() == Stage::Approved {
@@ -40,12 +55,9 @@ fn on_budget(event: &Event, SlotDeferred { group, by }: SlotDeferred) -> Blocker
     Blocker::Budget { group, by, notice_ends: event.notice_ends() }
 }
 
-/// The clearance of an event, apart from slots.
+/// The clearance of a scheduled event, apart from slots.
 fn clearance_without_slots(state: &State, event: &Event, now: Timestamp) -> Clearance {
-    if event.is_drill()
-        || event.stage() > Stage::Approved
-        || state.observed_status(&event.announcement.id) != Some(&Status::Scheduled)
-    {
+    if event.is_drill() || event.stage() > Stage::Approved {
         return Clearance::NothingToApprove;
     }
     if event.stage() == Stage::Approved {

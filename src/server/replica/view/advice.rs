@@ -4,7 +4,7 @@ mod sentences;
 
 use std::collections::BTreeMap;
 
-use self::sentences::{approve_alone, azure_line, of_member, unmoved_primary};
+use self::sentences::{approve_alone, azure_line, by_hand, of_member, unmoved_primary};
 use crate::clock::{from_rfc3339, rfc3339};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
@@ -30,6 +30,8 @@ pub(super) struct Facts {
     pub hooks_run_again: bool,
     /// When the failed restore of a member is tried again.
     pub retries: BTreeMap<String, Timestamp>,
+    /// The time of the last document, while no replica receives documents.
+    pub last_document: Option<Timestamp>,
 }
 
 /// The commands for an event, in the order of the event's blockers, and then those for the event as a whole.
@@ -98,11 +100,8 @@ impl Commands<'_> {
             "no_quorum" => self.without_quorum(blocker),
             // Without a quorum a replica refuses the commands below, and a drill is ended as a whole.
             _ if self.has("no_quorum") || self.event.drill.is_some() => {}
-            "posting" | "post_failed" | "views_differ" => {
-                self.add_other("find the fault, on each of the VMs", self.doctor.into());
-            }
             // An endpoint is missed also for a repeated approval.
-            "no_healthy_channel" => self.blind(blocker),
+            "posting" | "post_failed" | "views_differ" | "no_healthy_channel" => self.without_post(blocker),
             _ if self.facts.is_undecided => self.against_one(blocker),
             _ => {}
         }
@@ -162,13 +161,11 @@ impl Commands<'_> {
         }
     }
 
-    fn blind(&mut self, blocker: &shown::Blocker) {
+    /// The repair of the endpoints, and the approval that needs none.
+    fn without_post(&mut self, blocker: &shown::Blocker) {
         self.add_other("find the fault, on each of the VMs", self.doctor.into());
         if let Some(line) = blocker.approvable_by_hand.as_ref().and_then(|vm| azure_line(&self.event.id, vm)) {
-            let does = "the event may be approved, and lacks only an endpoint: if none can be repaired in time, approve \
-                        the event with the Azure CLI (extension maintenance), from any machine (of a scale set: the type \
-                        virtualMachineScaleSets, and the name of the set)";
-            self.add_other(does, line);
+            self.add_other(&by_hand(self.event, blocker, self.facts.last_document), line);
         }
     }
 

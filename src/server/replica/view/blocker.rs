@@ -7,6 +7,7 @@ mod phrases;
 mod platform;
 mod quorum;
 
+pub(super) use self::platform::last_document_at;
 use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
@@ -59,7 +60,9 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
         },
         unrestored: teller.unrestored(blocker).iter().map(Member::path).collect(),
         approvable_by_hand: match blocker {
-            Blocker::NoHealthyChannel => approvable_by_hand(state, event, input).map(ToString::to_string),
+            Blocker::NoHealthyChannel | Blocker::PostFailed { .. } => {
+                approvable_by_hand(state, event, input).map(ToString::to_string)
+            }
             _ => None,
         },
         needs_person: needs_person(event, blocker),

@@ -74,6 +74,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         is_undecided: event.is_undecided(),
         hooks_run_again: hooks_run_again(state, event, input.now),
         retries: retries(state, event),
+        last_document: blocker::last_document_at(input),
     };
     told.advice = advice::of(&told, &facts, input.now, doctor);
     told

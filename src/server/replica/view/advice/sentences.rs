@@ -1,7 +1,9 @@
 //! Parts of the offered commands and of their effects.
 
 use super::super::primaries;
+use crate::clock::rfc3339;
 use crate::sanitize::{is_misleading, quoted};
+use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The approval by hand through Azure's control plane, which needs no metadata endpoint.
@@ -15,6 +17,25 @@ pub(super) fn azure_line(id: &str, vm: &str) -> Option<String> {
             quoted(id)
         )
     })
+}
+
+/// When to approve an event by hand. Once no document with the event counts, Azure may have started or ended the event.
+pub(super) fn by_hand(event: &shown::Event, blocker: &shown::Blocker, last_document: Option<Timestamp>) -> String {
+    let lacks = if blocker.code == "no_healthy_channel" {
+        "the event may be approved, and lacks only an endpoint: if none can be repaired in time"
+    } else {
+        "the event may be approved, and its approval is refused again and again: if the cause cannot be mended in time"
+    };
+    let from = last_document.map_or_else(String::new, |at| format!(" (the last document is from {})", rfc3339(at)));
+    let look = if event.status.is_some() {
+        String::new()
+    } else {
+        format!(", and only after you have seen in the Azure portal that the event is still scheduled{from}")
+    };
+    format!(
+        "{lacks}{look}, approve the event with the Azure CLI (extension maintenance), from any machine (of a scale set: \
+         the type virtualMachineScaleSets, and the name of the set)"
+    )
 }
 
 /// What an approval, or the skip of a failover, takes down.

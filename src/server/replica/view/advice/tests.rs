@@ -95,6 +95,7 @@ fn a_blind_cluster_is_given_the_way_through_azure() {
         told(shown::Blocker { code: "no_healthy_channel".into(), approvable_by_hand, ..Default::default() }, |_| {})
     };
     let offered = blind(Some("db-0"));
+    assert!(offered.contains("only after you have seen in the Azure portal that the event is still scheduled, app"));
     let wanted = "az maintenance scheduledevents acknowledge --subscription SUBSCRIPTION --resource-group GROUP \
                   --resource-type virtualMachines --resource-name db-0 --scheduled-events-id e\n";
     assert!(offered.contains(wanted), "{offered}");
@@ -104,6 +105,19 @@ fn a_blind_cluster_is_given_the_way_through_azure() {
         shown::Blocker { code: "no_healthy_channel".into(), approvable_by_hand: by_hand, ..Default::default() };
     let offered = told(blind_again, |event| event.approvals.push(not_sent));
     assert!(offered.contains("az maintenance") && offered.contains("allclear hold e --until 2h"), "{offered}");
+    let facts = Facts { last_document: Some(Timestamp(60_000)), ..undecided() };
+    let by_hand = || Some("db-0".into());
+    let long_blind =
+        shown::Blocker { code: "no_healthy_channel".into(), approvable_by_hand: by_hand(), ..Default::default() };
+    let offered = told_with(&facts, long_blind, |_| {});
+    let look = "only after you have seen in the Azure portal that the event is still scheduled (the last document is \
+                from 1970-01-01T00:01:00.000Z), approve the event with the Azure CLI";
+    assert!(offered.contains(look) && offered.contains("az maintenance"), "{offered}");
+    let refused = shown::Blocker { code: "post_failed".into(), approvable_by_hand: by_hand(), ..Default::default() };
+    let offered = told(refused, |event| event.status = Some("Scheduled".into()));
+    let mended =
+        "is refused again and again: if the cause cannot be mended in time, approve the event with the Azure CLI";
+    assert!(offered.contains(mended) && offered.contains("az maintenance"), "{offered}");
     for other in [None, Some("--help"), Some("a\u{202e}b")] {
         assert!(!blind(other).contains("az maintenance"), "{other:?}");
     }

@@ -5,11 +5,23 @@ use allclear_core::model::blocker::Blocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::slot::Slot;
 use allclear_core::model::time::{Timestamp, to_the_second};
+use allclear_core::model::treatment::Action;
+use allclear_core::planning_input::PlanningInput;
 use allclear_core::schedule::last_call;
 
 use super::super::post_detail::claim_detail;
 use super::{NOBODY, Sentences, Teller};
 use crate::clock::rfc3339;
+
+/// The time of the last document, while no reachable replica receives documents.
+pub(in super::super) fn last_document_at(input: &PlanningInput) -> Option<Timestamp> {
+    let reached = || input.peers.values().filter(|contact| contact.reachable);
+    if reached().any(|contact| contact.imds == ImdsHealth::Healthy) {
+        return None;
+    }
+    let ages = reached().filter_map(|contact| contact.document_age);
+    ages.min().map(|age| to_the_second(input.now.minus(age)))
+}
 
 impl Teller<'_> {
     /// The wait of an approved event.
@@ -55,11 +67,13 @@ impl Teller<'_> {
 
     pub(super) fn blind(&self) -> Sentences {
         // Beside another blocker, an endpoint that works again approves nothing.
+        let is_listed = self.state.is_listed(&self.event.announcement.id);
         let goes_on = match approvable_by_hand(self.state, self.event, self.input) {
-            Some(_) => "the event is approved when an endpoint works again",
-            None => "when an endpoint works again, the event continues",
+            Some(_) if is_listed => "the event is approved when an endpoint works again",
+            _ => "when an endpoint works again, the event continues",
         };
-        let again = format!("{goes_on}{}", self.last_resort());
+        let unmoved = if is_listed { "" } else { self.unmoved() };
+        let again = format!("{goes_on}{}{unmoved}", self.last_resort());
         let blind = format!(
             "no reachable replica that lists the event has a working metadata endpoint{}",
             self.last_document()
@@ -77,15 +91,23 @@ impl Teller<'_> {
         )
     }
 
+    /// The hooks that no longer begin, because no document counts.
+    fn unmoved(&self) -> &'static str {
+        let event = self.event;
+        let prepares = event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
+        let is_left = prepares && !event.is_drill() && event.is_undecided() && !event.is_approved_by_operator();
+        if is_left && event.last_call_since.is_none() && last_call::has_service(self.state, event, self.input.now) {
+            "; until then no hook that moves service away begins, also not shortly before the notice ends: if the primary \
+             is on the VM, move it by hand, once no hook of the event runs"
+        } else {
+            ""
+        }
+    }
+
     /// The time of the last document about the event, while no replica receives documents.
     fn last_document(&self) -> String {
-        let reached = || self.input.peers.values().filter(|contact| contact.reachable);
-        if reached().any(|contact| contact.imds == ImdsHealth::Healthy) {
-            return String::new();
-        }
-        let ages = reached().filter_map(|contact| contact.document_age);
-        ages.min().map_or_else(String::new, |age| {
-            let at = rfc3339(to_the_second(self.input.now.minus(age)));
+        last_document_at(self.input).map_or_else(String::new, |at| {
+            let at = rfc3339(at);
             format!("; the last document is from {at}, and what Azure did with the event since then is not known")
         })
     }

@@ -18,6 +18,7 @@ use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
 use allclear_core::model::slot::SlotCause;
+use allclear_core::model::state::Replica;
 use allclear_core::model::treatment::Opening;
 use allclear_core::model::workload::{Intent, Member, Phase};
 use allclear_core::planning_input::{PeerHealth, Timing};

@@ -3,6 +3,7 @@
 use super::*;
 use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::slot::{Slot, SlotState};
+use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, RunsOn, Workload};
 
 #[test]
 fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
@@ -53,6 +54,50 @@ fn a_blind_cluster_tells_what_came_of_the_last_resort() {
         let end = format!("; db-2 tried the last resort, through the control plane: {expected}");
         assert!(message.ends_with(&end), "{message}");
     }
+}
+
+#[test]
+fn a_cluster_that_has_been_blind_for_long_tells_that_no_hook_moves_the_primary() {
+    let drain = Hook {
+        phase: Phase::Drain,
+        name: None,
+        command_digest: 1,
+        timeout: MINUTE,
+        max_attempts: 1,
+        on_failure: OnFailure::Hold,
+        runs_on: RunsOn::Affected,
+        can_confirm: false,
+        can_undo: false,
+        can_dry_run: false,
+        min_freeze: None,
+        fresh_for: None,
+        optional_if_short: false,
+        worst: None,
+        expected: None,
+        exclusive: false,
+        event_types: Vec::new(),
+    };
+    let pg = Workload {
+        name: WorkloadName("pg".into()),
+        group: None,
+        after: Vec::new(),
+        hooks: vec![drain],
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    };
+    let told = |event: &Event, stale_since| {
+        let document = Some(Document::new(vec![event.announcement.clone()]));
+        let replica = Replica { workloads: vec![pg.clone()], document, stale_since, ..Replica::default() };
+        let replicas = BTreeMap::from([(VmName::new("db-1"), replica.into())]);
+        shown(&Blocker::NoHealthyChannel, event, &State { replicas, ..State::default() }, &input(3))
+    };
+    let mut event = event(Source::Platform, Vec::new());
+    let unmoved = "; until then no hook that moves service away begins, also not shortly before the notice ends: if the \
+                   primary is on the VM, move it by hand, once no hook of the event runs; otherwise Azure";
+    assert!(!told(&event, None).next.contains("move it by hand"), "{:?}", told(&event, None));
+    assert!(told(&event, Some(after(2))).next.contains(unmoved), "{:?}", told(&event, Some(after(2))));
+    event.last_call_since = Some(after(1));
+    assert!(!told(&event, Some(after(2))).next.contains("move it by hand"), "its hooks may go on");
 }
 
 #[test]
