@@ -3,7 +3,7 @@
 use super::post_detail::{claim_detail, detail};
 use super::{operator_record, warning};
 use crate::clock::rfc3339;
-use allclear_core::model::attempt::WaiverReason;
+use allclear_core::model::attempt::{Outcome, WaiverReason};
 use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::isolated_approval::RequestedBy;
 use allclear_core::model::lifecycle::Stage;
@@ -103,7 +103,11 @@ fn hooks(event: &Event, steps: &mut Steps) {
             push(*at, said(&word, outcome.reason()), outcome.reason());
         }
         if let Some((outcome, at)) = &attempt.late {
-            push(*at, format!("{}, ignored because the outcome came too late", outcome.as_str()), outcome.reason());
+            let why = match attempt.outcome.as_ref().map(|(settled, _)| settled) {
+                None | Some(Outcome::Unknown(_) | Outcome::TimedOut(_)) => "the outcome came too late".into(),
+                Some(settled) => format!("the hook had ended as {}", settled.as_str()),
+            };
+            push(*at, format!("{}, ignored because {why}", outcome.as_str()), outcome.reason());
         }
     }
     for waiver in &event.waivers {

@@ -1,10 +1,10 @@
 //! The order of steps, and what is told with an event.
 
 use super::*;
-use allclear_core::model::attempt::Waiver;
+use allclear_core::model::attempt::{Attempt, Waiver};
 use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::hook_id::HookId;
-use allclear_core::model::id::{EventId, VmName, WorkloadName};
+use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear_core::model::operator::OperatorAction;
 use allclear_core::model::workload::{Member, Phase};
 
@@ -101,4 +101,34 @@ fn a_skipped_hook_is_told_before_the_claim_that_it_led_to() {
     hooks(&event, &mut steps);
     let skipped = "drain of pg on db-0: waived, skipped by ada: known";
     assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
+}
+
+#[test]
+fn a_second_outcome_is_told_with_why_it_does_not_count() {
+    let told = |settled| {
+        let member = Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) };
+        let mut event = entered(&[]);
+        event.attempts.push(Attempt {
+            id: AttemptId(1),
+            member,
+            hook: HookId { phase: Phase::Drain, key: 0 },
+            intent: Intent::Run,
+            stint: 0,
+            on: VmName::new("db-0"),
+            begun_at: Timestamp(2),
+            deadline: Timestamp(9),
+            progress: None,
+            blocked: None,
+            outcome: Some((settled, Timestamp(3))),
+            late: Some((Outcome::Failed("no".into()), NOW)),
+        });
+        let mut steps = Steps::new();
+        hooks(&event, &mut steps);
+        in_order(steps).pop().unwrap()
+    };
+    let ignored = "drain of pg on db-0: failed, ignored because";
+    assert_eq!(told(Outcome::Done), format!("{ignored} the hook had ended as done"));
+    for late in [Outcome::Unknown(String::new()), Outcome::TimedOut(String::new())] {
+        assert_eq!(told(late), format!("{ignored} the outcome came too late"));
+    }
 }
