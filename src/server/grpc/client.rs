@@ -133,7 +133,7 @@ impl OperatorConnection {
     ) -> Result<T, OperatorClientError> {
         let answer = timeout(CHANGE_WITHIN, call(&mut self.client)).await;
         let answer = answer.unwrap_or_else(|_| Err(not_in_time()));
-        answer.map(Response::into_inner).map_err(|status| unchanged_or_unclear(&status))
+        answer.map(Response::into_inner).map_err(|status| unchanged_or_unclear(&self.path, &status))
     }
 
     /// Streams the status now and after every change, until the replica stops.
@@ -164,18 +164,32 @@ fn is_broken(code: Code) -> bool {
     )
 }
 
+/// The answer of a replica that refuses the call. A socket without this service answers without a text.
+fn refused(path: &Path, status: &Status) -> OperatorClientError {
+    let why = status.message();
+    OperatorClientError::Refused(if status.code() == Code::Unimplemented && why.is_empty() {
+        format!(
+            "{} does not serve operators: it may be the socket of workloads; name the operator socket with --endpoint, \
+             the `socket` of [operator] in the configuration of the replica",
+            path.display()
+        )
+    } else {
+        why.into()
+    })
+}
+
 /// The error of a query.
 fn unanswered(path: &Path, status: &Status) -> OperatorClientError {
     let why = status.message().to_owned();
     match status.code() {
         Code::NotFound => OperatorClientError::NotFound(why),
         code if is_broken(code) => OperatorClientError::NoAnswer { path: path.into(), why },
-        _ => OperatorClientError::Refused(why),
+        _ => refused(path, status),
     }
 }
 
 /// The error of a change that was sent. Only an answer of the replica says that nothing was changed.
-fn unchanged_or_unclear(status: &Status) -> OperatorClientError {
+fn unchanged_or_unclear(path: &Path, status: &Status) -> OperatorClientError {
     let why = status.message();
     match status.code() {
         Code::NotFound => OperatorClientError::NotFound(why.into()),
@@ -185,7 +199,7 @@ fn unchanged_or_unclear(status: &Status) -> OperatorClientError {
             "{why}; the change may or may not be done: see `allclear status`, `allclear explain` or `allclear member \
              list` before you repeat the command"
         )),
-        _ => OperatorClientError::Refused(why.into()),
+        _ => refused(path, status),
     }
 }
 
@@ -199,14 +213,28 @@ mod tests {
             [Code::Unavailable, Code::Cancelled, Code::Unknown, Code::DeadlineExceeded, Code::Internal, Code::DataLoss]
         {
             let broken = Status::new(code, "it broke");
-            let OperatorClientError::Unclear(said) = unchanged_or_unclear(&broken) else { panic!("{code}") };
+            let OperatorClientError::Unclear(said) = unchanged_or_unclear(Path::new("/socket"), &broken) else {
+                panic!("{code}")
+            };
             assert!(said.starts_with("it broke; the change may or may not be done: see `allclear status`"), "{said}");
             let query = unanswered(Path::new("/socket"), &broken);
             assert!(matches!(query, OperatorClientError::NoAnswer { .. }), "{code}");
         }
         for code in [Code::InvalidArgument, Code::FailedPrecondition, Code::PermissionDenied] {
-            let refusal = unchanged_or_unclear(&Status::new(code, "no"));
+            let refusal = unchanged_or_unclear(Path::new("/socket"), &Status::new(code, "no"));
             assert!(matches!(refusal, OperatorClientError::Refused(_)), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_serves_no_operators_is_named_as_such() {
+        let other = Status::new(Code::Unimplemented, "");
+        let path = Path::new("/run/allclear/workloads.sock");
+        for error in [unanswered(path, &other), unchanged_or_unclear(path, &other)] {
+            let said = error.to_string();
+            let wanted =
+                "/run/allclear/workloads.sock does not serve operators: it may be the socket of workloads; name";
+            assert!(said.contains(wanted) && said.contains("`socket` of [operator]"), "{said}");
         }
     }
 }
