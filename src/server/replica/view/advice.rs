@@ -1,5 +1,6 @@
 //! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
 
+mod returning;
 mod sentences;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(super) struct Facts {
     pub hooks_run_again: bool,
     /// When the failed restore of a member is tried again.
     pub retries: BTreeMap<String, Timestamp>,
+    /// Since when the workloads of members that wait for their restore are disconnected.
+    pub away: BTreeMap<String, Timestamp>,
     /// The time of the last document, while no replica receives documents.
     pub last_document: Option<Timestamp>,
 }
@@ -138,8 +141,8 @@ impl Commands<'_> {
                 self.add(does, command("workload list", &[]));
                 for member in &blocker.unrestored {
                     let does = format!(
-                        "repair {member}; only if you have seen that it serves already, declare it in service: this event \
-                         then takes its own members down at once"
+                        "repair {member}; only if you have seen that it serves already, declare it in service: an event \
+                         that waits for it then takes its members down at once"
                     );
                     self.add_with_reason(does, command("workload restored", &[member]));
                 }
@@ -211,31 +214,6 @@ impl Commands<'_> {
             (true, _) => "the event goes on when the hold ends",
             (false, true) => "the event goes on when the pause ends",
             (false, false) => "the event goes on",
-        }
-    }
-
-    /// For each member whose restore keeps failing, the command for a member that serves.
-    fn returning(&mut self) {
-        if self.event.stage != "restoring" {
-            return;
-        }
-        let restores = self.event.hooks.iter().filter(|hook| matches!(hook.phase.as_str(), "restore" | "ready"));
-        let ended = restores.filter(|hook| hook.outcome.is_some());
-        let last: BTreeMap<_, _> = ended.map(|hook| ((&hook.vm, &hook.workload), hook)).collect();
-        for ((vm, workload), hook) in last {
-            if matches!(hook.outcome.as_deref(), Some("done" | "not_applicable")) {
-                continue;
-            }
-            let why = hook.reason.as_deref().or(hook.outcome.as_deref()).unwrap_or_default();
-            let member = format!("{vm}/{workload}");
-            let next = self.facts.retries.get(&member).filter(|at| **at > self.now);
-            let next = next.map_or_else(String::new, |at| format!(" at {}", rfc3339(*at)));
-            let does = format!(
-                "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it by itself{next}; repair the \
-                 cause, and if the member serves already, declare it in service",
-                hook.phase
-            );
-            self.add_with_reason(does, command("workload restored", &[&member]));
         }
     }
 

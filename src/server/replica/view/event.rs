@@ -17,6 +17,7 @@ use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::lifecycle::Stage;
+use allclear_core::model::slot::{Slot, SlotState};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
@@ -74,6 +75,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         is_undecided: event.is_undecided(),
         hooks_run_again: hooks_run_again(state, event, input.now),
         retries: retries(state, event),
+        away: away(state, event),
         last_document: blocker::last_document_at(input),
     };
     told.advice = advice::of(&told, &facts, input.now, doctor);
@@ -84,6 +86,14 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
 fn retries(state: &State, event: &Event) -> BTreeMap<String, Timestamp> {
     let members = state.slots.iter().filter(|(_, slot)| slot.by == event.announcement.id).map(|(member, _)| member);
     members.filter_map(|member| Some((member.path(), restore::retried_at(state, member)?))).collect()
+}
+
+/// Since when the workload of each member that waits for its restore is disconnected.
+fn away(state: &State, event: &Event) -> BTreeMap<String, Timestamp> {
+    let is_owed =
+        |slot: &Slot| slot.by == event.announcement.id && slot.state == SlotState::Returning && slot.needs_restore;
+    let owed = state.slots.iter().filter(|(member, slot)| is_owed(slot) && state.is_absent(member));
+    owed.filter_map(|(member, _)| Some((member.path(), state.away_since(member)?))).collect()
 }
 
 fn named((member, hook): &(Member, HookId)) -> String {

@@ -86,6 +86,7 @@ fn the_command_for_a_member_that_is_away_or_not_restored_is_offered() {
     let owed = shown::Blocker { code: "budget".into(), unrestored: vec!["db-1/pg".into()], ..Default::default() };
     let offered = told(owed, |_| {});
     assert!(offered.contains("allclear workload restored db-1/pg --reason 'WHY'"), "{offered}");
+    assert!(offered.contains("an event that waits for it then takes its members down at once"), "{offered}");
 }
 
 #[test]
@@ -219,6 +220,14 @@ fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
     assert_eq!(command, "allclear workload restored db-0/pg --reason 'WHY'");
     assert!(does.contains("allclear retries it by itself at 1970-01-01T00:01:00.000Z; repair the cause"), "{does}");
     assert!(after(&["failed", "done"]).is_empty());
+
+    let facts = Facts { away: BTreeMap::from([("db-0/pg".to_owned(), Timestamp(60_000))]), ..Facts::default() };
+    let hooks = vec![restore("unknown")];
+    let event = shown::Event { id: "e".into(), stage: "restoring".into(), hooks, ..Default::default() };
+    let [waiting] = &of(&event, &facts, Timestamp(0), DOCTOR)[..] else { panic!("one command") };
+    let wanted =
+        "the restore of db-0/pg waits: the workload has not been connected since 1970-01-01T00:01:00.000Z; start";
+    assert!(waiting.does.starts_with(wanted), "{waiting:?}");
 }
 
 #[test]
