@@ -331,8 +331,12 @@ async fn who_moved_leadership_and_why_is_in_the_timeline() {
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
     let leader = cluster.leader(2).await;
     let heir = format!("db-{}", i32::from(leader == 0));
+    for unknown in [["leader", "transfer", "db-9"], ["member", "remove", "db-9"]] {
+        refused(&cluster, 2, &unknown);
+    }
     done(&cluster, 2, &["leader", "transfer", &heir, "--reason", "its disk is slow"]);
     let event = cluster.event(2, &id).await.unwrap();
+    assert!(!happened(&event, ["requested", "db-9"]), "nothing was changed: {event:#?}");
     let moved = format!("{} requested: transfer of leadership to {heir}", who(2));
     assert!(happened(&event, [&moved, "its disk is slow"]), "{event:#?}");
 }

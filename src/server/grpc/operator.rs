@@ -61,6 +61,26 @@ impl OperatorService {
         (asking, request.into_inner())
     }
 
+    fn is_member(&self, replica: &str) -> bool {
+        let members = self.cluster.consensus.members();
+        members.voters.iter().chain(&members.learners).any(|member| member == replica)
+    }
+
+    /// Refuses a request about an unknown replica, before the request is recorded.
+    async fn check_known(
+        &self,
+        asking: &OperatorCall<'_>,
+        is_known: impl Fn() -> bool,
+        unknown: &str,
+    ) -> Result<(), Status> {
+        // This replica may be behind.
+        if !is_known() {
+            asking.wait_for_quorum().await?;
+            asking.catch_up().await?;
+        }
+        if is_known() { Ok(()) } else { Err(Status::failed_precondition(unknown)) }
+    }
+
     /// Proposes the command; a command without effect is no error.
     async fn record(&self, command: Command) -> Result<(), Status> {
         let recorded = self.cluster.propose(&command).await;
@@ -133,11 +153,20 @@ impl operator_server::Operator for OperatorService {
     async fn remove_member(&self, request: Request<shown::RemoveMemberRequest>) -> Answer<shown::RemoveMemberResponse> {
         let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
-        let (replica, members) = (name(given)?, self.cluster.consensus.members());
+        let replica = name(given)?;
+        let vm = VmName::new(&replica);
+        let unknown = if gone {
+            format!("{replica} is not a member, and the cluster waits for no reconciliation of {replica}")
+        } else {
+            format!("{replica} is not a member of this cluster")
+        };
+        // The vote of a lost disk is no member to the replica on the new disk.
+        let is_own = vm == self.cluster.node.name;
+        let is_awaited = || gone && self.cluster.state().is_suspect(&vm);
+        self.check_known(&asking, || is_own || self.is_member(&replica) || is_awaited(), &unknown).await?;
         let for_good = if gone { ", permanently lost" } else { "" };
         asking.record(format!("removal of {replica} from the members{for_good}"), reason).await?;
-        let (is_member, vm) =
-            (members.voters.contains(&replica) || members.learners.contains(&replica), VmName::new(&replica));
+        let is_member = self.is_member(&replica);
         if is_member {
             asking.wait_for_quorum().await?;
             // Before the removal: a replica with an empty disk would be added again at once.
@@ -153,8 +182,6 @@ impl operator_server::Operator for OperatorService {
         }
         if gone {
             let absolved = self.cluster.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
-            let unknown =
-                format!("{replica} is not a member, and the cluster waits for no reconciliation of {replica}");
             match absolved {
                 Ok(ApplyResult::Applied) => {}
                 Ok(ApplyResult::Rejected(_)) => return Err(Status::failed_precondition(unknown)),
@@ -174,6 +201,8 @@ impl operator_server::Operator for OperatorService {
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("an up-to-date voter");
+        let is_voter = || to.as_ref().is_none_or(|to| self.cluster.consensus.members().voters.contains(to));
+        self.check_known(&asking, is_voter, &format!("{heir} is not a voter of this cluster")).await?;
         asking.record(format!("transfer of leadership to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
