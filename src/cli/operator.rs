@@ -222,10 +222,12 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     }
     if !halt.unacknowledged_by.is_empty() {
         let names = halt.unacknowledged_by.join(", ");
-        let _ = writeln!(
-            text,
-            "not acknowledged yet by {names}: an isolated replica may still approve user-initiated events by itself"
-        );
+        let alone = if halt.unacknowledged_may_approve {
+            ": an isolated replica may still approve user-initiated events by itself"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "not acknowledged yet by {names}{alone}");
     }
     text
 }
@@ -253,6 +255,17 @@ fn now(done: &str, event: Option<&shown::Event>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_voter_that_may_approve_by_itself_is_said_to() {
+        let told = |unacknowledged_may_approve| {
+            let names = vec!["db-2".into()];
+            let halt = shown::Pause { unacknowledged_by: names, unacknowledged_may_approve, ..shown::Pause::default() };
+            halted("all approvals are paused", Some(&halt))
+        };
+        assert!(told(false).ends_with("not acknowledged yet by db-2\n"), "{}", told(false));
+        assert!(told(true).contains("by db-2: an isolated replica may still approve user-initiated"), "{}", told(true));
+    }
 
     #[test]
     fn a_hook_to_run_again_waits_for_the_end_of_a_hold_or_a_pause() {

@@ -63,7 +63,16 @@ impl WorkloadSubcommand {
             }
             Self::Remove { workload, reason, asker, target } => {
                 let request = shown::RemoveWorkloadRequest { workload: workload.clone(), reason };
-                let told = |_: &shown::RemoveWorkloadResponse| format!("{workload} is no longer registered\n");
+                let told = |removed: &shown::RemoveWorkloadResponse| {
+                    let unrestored = removed.unrestored_after.as_ref().map_or_else(String::new, |event| {
+                        let event = output::sentence(event);
+                        format!(
+                            "{workload} was prepared for event {event}, and its restore will not run: put the workload \
+                             back into service by hand\n"
+                        )
+                    });
+                    format!("{workload} is no longer registered\n{unrestored}")
+                };
                 target.change(&asker, async |client| client.remove_workload(request).await, told)
             }
         }

@@ -122,6 +122,8 @@ async fn a_workload_that_never_comes_back_holds_its_event_until_an_operator_remo
     assert!(explained.contains("allclear workload remove db-0/database --reason"), "{explained}");
     let (code, said, _) = remove("db-0/database");
     assert!(code == 0 && said.contains("db-0/database is no longer registered"), "{code} {said}");
+    let owed = format!("db-0/database was prepared for event {id}, and its restore will not run");
+    assert!(said.contains(&owed), "{said}");
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event)[0], ("drain", "run", Some("unknown")));
 }

@@ -1,11 +1,12 @@
-//! Replicas possibly unaware of an operator request that could approve against the request.
+//! Replicas possibly unaware of an operator request, and what they could do against the request.
 
 use crate::model::id::VmName;
 use crate::model::state::State;
 use crate::planning_input::PlanningInput;
 use alloc::vec::Vec;
 
-/// Replicas possibly unaware of an operator request that could become isolated and approve against the request.
+/// Replicas possibly unaware of an operator request. On each, once isolated, an event could be approved against the
+/// request.
 pub fn unaware_replicas(state: &State, input: &PlanningInput, number: u64) -> Vec<VmName> {
     let is_aware = |name: &VmName| input.peers.get(name).is_some_and(|contact| contact.operator_seq >= number);
     // A configured replica that never took part cannot act alone.
@@ -13,4 +14,11 @@ pub fn unaware_replicas(state: &State, input: &PlanningInput, number: u64) -> Ve
     let voters = input.members.iter().filter(|name| !input.learners.contains(name) && has_come(name));
     let removed = state.suspects().filter(|name| !input.members.contains(name));
     voters.chain(removed).filter(|name| !is_aware(name)).cloned().collect()
+}
+
+/// Whether one of these replicas, once isolated, may approve an event by itself: in a pair (`SPEC.md` 7.1), or when it
+/// is no member any more, because it goes by an older list of voters.
+pub fn may_approve_by_itself(input: &PlanningInput, unaware: &[VmName]) -> bool {
+    let voters = input.members.iter().filter(|name| !input.learners.contains(*name)).count();
+    !unaware.is_empty() && (voters <= 2 || unaware.iter().any(|name| !input.members.contains(name)))
 }

@@ -23,6 +23,7 @@ use crate::replica::view::{PageStart, View};
 use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
 use allclear_core::model::id::VmName;
 use allclear_core::model::operator::OperatorRequest;
+use allclear_core::model::state::State;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 use allclear_wire::pb::allclear::operator::v1::operator_server::{self, OperatorServer};
 
@@ -300,8 +301,15 @@ impl operator_server::Operator for OperatorService {
         let may = self.cluster.state().may_remove_registration(&self.cluster.node.name, &member);
         may.map_err(|reason| Status::failed_precondition(format!("{}: {reason}", member.path())))?;
         asking.record(format!("removal of the registration of {member}"), Some(why)).await?;
+        let prepared_for = |state: &State| {
+            let slot = state.slots.get(&member).filter(|slot| slot.needs_restore);
+            slot.map(|slot| slot.by.to_string())
+        };
+        let owed = prepared_for(&self.cluster.state());
         removal::deregister(&self.cluster, &self.hooks.runner.sessions, &member.workload, true).await?;
-        Ok(Response::new(shown::RemoveWorkloadResponse {}))
+        // A configured workload of the same name is restored in its place.
+        let unrestored_after = owed.filter(|_| prepared_for(&self.cluster.state()).is_none());
+        Ok(Response::new(shown::RemoveWorkloadResponse { unrestored_after }))
     }
 
     async fn prepare(&self, request: Request<shown::PrepareRequest>) -> Answer<shown::PrepareResponse> {

@@ -177,12 +177,16 @@ pub struct Pause {
     pub until: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// Voters that may not know the pause yet. Such a voter may still approve a user-initiated event alone when isolated.
+    /// Voters that may not know the pause yet. `unacknowledged_may_approve` says what such a voter may do.
     #[prost(string, repeated, tag = "4")]
     pub unacknowledged_by: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The events whose notice ends before `until`: Azure starts them all the same.
     #[prost(message, repeated, tag = "5")]
     pub starts_before: ::prost::alloc::vec::Vec<pause::Start>,
+    /// A voter in `unacknowledged_by` may still approve a user-initiated event by itself when isolated: in a pair of voters,
+    /// or after its removal. Of three or more voters an isolated one approves nothing by itself.
+    #[prost(bool, tag = "6")]
+    pub unacknowledged_may_approve: bool,
 }
 /// Nested message and enum types in `Pause`.
 pub mod pause {
@@ -467,7 +471,8 @@ pub struct Blocker {
     #[prost(string, repeated, tag = "9")]
     pub unrestored: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The VM to name in an approval through Azure's control plane: the event may be approved, and only a metadata endpoint
-    /// is missing.
+    /// that takes the approval is missing. While the event has no `status`, no document counts any more: look first whether
+    /// the event is still scheduled.
     #[prost(string, optional, tag = "10")]
     pub approvable_by_hand: ::core::option::Option<::prost::alloc::string::String>,
     /// The event goes on only if a person acts.
@@ -809,8 +814,12 @@ pub struct RemoveWorkloadRequest {
     pub reason: ::prost::alloc::string::String,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RemoveWorkloadResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveWorkloadResponse {
+    /// The event for which the member was prepared, if its restore was still to come: that restore does not run.
+    #[prost(string, optional, tag = "1")]
+    pub unrestored_after: ::core::option::Option<::prost::alloc::string::String>,
+}
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApproveResponse {

@@ -13,7 +13,7 @@ use allclear_core::schedule::last_call;
 use self::phrases::{list, not_taken, too_early};
 use crate::clock::rfc3339;
 use allclear_core::explain::{approvable_by_hand, hooks_run_again, needs_person};
-use allclear_core::isolation::unaware_replicas::unaware_replicas;
+use allclear_core::isolation::unaware_replicas::{may_approve_by_itself, unaware_replicas};
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
@@ -217,16 +217,14 @@ impl Teller<'_> {
     /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
     fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
         let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
-        let message = if unaware.is_empty() {
-            format!("{what}, until {}, {halt}", rfc3339(halt.until))
+        let may_approve = self.event.is_user_initiated() && may_approve_by_itself(self.input, &unaware);
+        let alone = if may_approve { ": an isolated replica among these may approve the event alone" } else { "" };
+        let unknown = if unaware.is_empty() {
+            String::new()
         } else {
-            let names = list(&unaware);
-            format!(
-                "{what}, until {}, {halt}; not acknowledged yet by {names}: an isolated replica among these may \
-                 approve a user-initiated event alone",
-                rfc3339(halt.until)
-            )
+            format!("; not acknowledged yet by {}{alone}", list(&unaware))
         };
+        let message = format!("{what}, until {}, {halt}{unknown}", rfc3339(halt.until));
         let ends = self.event.notice_ends();
         let (until, next) = if halt.until < ends {
             let then = match self.prepared_after(halt.until) {

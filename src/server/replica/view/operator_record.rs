@@ -1,7 +1,7 @@
 //! Operators' requests in words.
 
 use crate::clock::rfc3339;
-use allclear_core::isolation::unaware_replicas::unaware_replicas;
+use allclear_core::isolation::unaware_replicas::{may_approve_by_itself, unaware_replicas};
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::operator::{OperatorAction, OperatorRecord, Suspension};
@@ -19,11 +19,14 @@ pub(super) fn shown(halt: &Suspension, of: Option<&Event>, state: &State, input:
         event: event.announcement.id.to_string(),
         at: rfc3339(event.notice_ends()),
     };
+    let unaware = unaware_replicas(state, input, halt.number);
+    let may_approve = of.is_none_or(Event::is_user_initiated) && may_approve_by_itself(input, &unaware);
     shown::Pause {
         by: halt.by.clone(),
         until: rfc3339(halt.until),
         reason: halt.reason.clone(),
-        unacknowledged_by: unaware_replicas(state, input, halt.number).iter().map(ToString::to_string).collect(),
+        unacknowledged_by: unaware.iter().map(ToString::to_string).collect(),
+        unacknowledged_may_approve: may_approve,
         starts_before: state.open_events().filter(is_early).map(start).collect(),
     }
 }
