@@ -191,7 +191,7 @@ def ready(told: Told) -> Done:
     if primary is None:
         raise Blocked(cluster.no_primary())
     if primary is not own and not (seen[own].is_linked and own.entry(seen[primary])):
-        why = "" if seen[own].is_linked else own.why_unlinked(primary)
+        why = None if seen[own].is_linked else own.why_unlinked(primary)
         raise Blocked(f"{own} does not stream from {primary}" + (f": {why}" if why else ""))
     return Done()
 

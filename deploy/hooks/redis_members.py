@@ -21,7 +21,7 @@ class Cluster:
         self.sentinels = Sentinels(told) if os.environ.get("SENTINELS") else None
         # The reasons of members without an answer in the last `look`.
         self.unseen: dict[Member, str] = {}
-        # Those of them that refuse the hooks' user.
+        # The members to which a login is refused, of the hooks' user or at the primary: waiting repairs no password.
         self.rejecting: set[Member] = set()
 
     def others(self) -> list[Member]:
@@ -53,7 +53,7 @@ class Cluster:
         return seen
 
     def rejected_or_blocked(self, members: Collection[Member], why: str) -> Rejected | Blocked:
-        """The answer if the task needs one of these members: blocked, unless all of them refuse the hooks' user."""
+        """The answer if the task needs one of these members: blocked, unless a login of each of them is refused."""
         return Rejected(why) if members and self.rejecting.issuperset(members) else Blocked(why)
 
     def primary(self, seen: Seen) -> Member | None:

@@ -187,13 +187,13 @@ class Member(Server):
         names = ", ".join(" ".join(map(str, words[: 1 + (words[0] in DIVIDED)])) for words, _ in refused)
         return f"{names}: {refused[0][1]}" if refused else ""
 
-    def why_unlinked(self, primary: Server) -> str:
-        """The primary's answer to this replica's own user and password; empty if the login succeeds."""
+    def why_unlinked(self, primary: Server) -> Unreachable | None:
+        """The primary's answer to this replica's own user and password; None if the login succeeds."""
         try:
             user, password = self.config("masteruser"), self.config("masterauth")
             connection = resp.Connection(primary.host, primary.port, user if password else "", password)
             connection.all([("PING",), ("REPLCONF", "capa", "psync2")])
             connection.close()
         except Unreachable as error:
-            return f"by its masteruser and masterauth, {error}"
-        return ""
+            return type(error)(f"by its masteruser and masterauth, {error}")
+        return None

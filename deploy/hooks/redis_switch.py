@@ -14,6 +14,7 @@ from allclear_hook import (
     Memory,
     NotApplicable,
     NotDone,
+    Rejected,
     Told,
     Tries,
     Unknown,
@@ -45,8 +46,8 @@ def uninterrupted() -> Iterator[None]:
 
 
 def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
-    """The member that takes over. Without such a member blocked, or failed if all refuse the hooks' user, with the reason
-    for each member."""
+    """The member that takes over. Without such a member blocked, or failed if a login of each of them is refused, with the
+    reason for each member."""
     reasons, fit = [], []
     for member in cluster.others():
         reason = unfit(cluster, told, member, seen)
@@ -72,7 +73,9 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
     if view.is_primary:
         return f"{member} is a primary itself"
     if not entry or entry.get("state") != "online" or not view.is_linked:
-        why = "" if view.is_linked else member.why_unlinked(cluster.own)
+        why = None if view.is_linked else member.why_unlinked(cluster.own)
+        if isinstance(why, Rejected):
+            cluster.rejecting.add(member)
         return f"{member} does not stream from {cluster.own}" + (f": {why}" if why else "")
     if (cluster.priority(member) if cluster.sentinels else view.priority) == 0:
         return f"{member} has replica-priority 0"
@@ -81,7 +84,7 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
     return ""
 
 
-def look_first(cluster: Cluster, heir: Member) -> None:
+def look_first(cluster: Cluster, heir: Member, comes_back: bool) -> None:
     """Checks for later errors, while everything is still writable."""
     own = cluster.own
     if wrong := unwritable_state():
@@ -91,7 +94,7 @@ def look_first(cluster: Cluster, heir: Member) -> None:
             raise Failed(f"{member} refuses the hooks' user what a switch needs, {refused}")
         if member.config("replica-read-only") != "yes":
             raise Failed(f"{member} has replica-read-only no: as a replica it would take writes, and lose them")
-    if why := own.why_unlinked(heir):
+    if comes_back and (why := own.why_unlinked(heir)):
         raise Failed(f"{own} could not follow {heir}: {why}; set masterauth, and masteruser where users have names")
     if not cluster.sentinels and (watchers := own.watchers()):
         raise Failed(f"a Sentinel watches {own}, at {', '.join(watchers)}, and would undo a switch; set SENTINELS")
@@ -115,7 +118,7 @@ def failover(told: Told) -> Done | NotApplicable:
             finish(cluster, seen)
         return NotApplicable(f"{own} is a replica")
     heir = successor(cluster, told, seen)
-    look_first(cluster, heir)
+    look_first(cluster, heir, told.comes_back)
     if told.is_dry_run:
         return Done(f"{heir} would take over")
     tries = Tries(told, "redis")

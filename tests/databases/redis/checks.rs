@@ -153,8 +153,10 @@ async fn the_primary_s_own_words_to_a_replica_that_it_refuses_are_the_reason() {
             ask(trio, place, &["CLIENT", "KILL", "TYPE", "master"]).unwrap();
         }
         for (place, phase) in [(0, "failover"), (1, "ready"), (1, "restore"), (0, "check")] {
+            // Waiting repairs no password: a failover that is blocked would be left out after the budget.
+            let is_it = |status| if phase == "failover" { status == FAILED } else { status != DONE };
             until("the reason", || match Hook::run::<Redis>(trio, place, phase, &account) {
-                ended if ended.status != DONE && ended.said.contains(reason) => Ok(()),
+                ended if is_it(ended.status) && ended.said.contains(reason) => Ok(()),
                 ended => Err(format!("{phase}: {ended:?}")),
             });
         }
