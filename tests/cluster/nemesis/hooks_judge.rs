@@ -74,8 +74,13 @@ pub(super) fn s8(record: &Record) -> Vec<Finding> {
             let prepares = !["restore", "ready"].contains(&hook.phase.as_str()) && hook.intent == "run";
             prepares && hook.vm == run.vm && hook.workload == run.workload && hook.outcome.as_deref() != Some("done")
         });
+        // The member left once more during its return, before the log had the end of its restore.
+        let left_again = record.attempts().any(|(event, hook)| {
+            let is_of_return = event.id == run.event && hook.vm == run.vm && hook.phase == "restore";
+            is_of_return && hook.outcome.as_deref() == Some("cancelled")
+        });
         // `ready` follows its restore.
-        if !is_touched && !may_be && run.phase == "restore" {
+        if !is_touched && !may_be && !left_again && run.phase == "restore" {
             found.push(finding("S8", &run.event, format!("put back and never touched: {run:?}")));
         }
     }

@@ -317,6 +317,19 @@ fn what_is_put_back_untouched_or_left_behind_breaks_s8() {
         record.sightings.clear();
     };
     assert_eq!(found(untouched), ["S8"]);
+    let stopped = |record: &mut Record| {
+        untouched(record);
+        retell(record, |event| {
+            let outcome = Some("cancelled".into());
+            event.hooks.push(Hook {
+                workload: "other".into(),
+                attempt: "E.9".into(),
+                outcome,
+                ..event.hooks[0].clone()
+            });
+        });
+    };
+    assert_eq!(found(stopped), [""; 0], "the member left again during its return");
     let left = |record: &mut Record| {
         record.runs.truncate(1);
         retell(record, |event| event.hooks.truncate(1));
