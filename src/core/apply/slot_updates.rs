@@ -13,6 +13,7 @@ use crate::model::state::State;
 use crate::model::workload::{Condition, Member, Readiness};
 use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
+use crate::schedule::last_call;
 use crate::schedule::restore;
 use crate::schedule::slots;
 use alloc::collections::BTreeSet;
@@ -136,17 +137,23 @@ fn return_members(state: &mut State) {
     }
 }
 
-/// Updates the time since which an event keeps members out and does not go on.
+/// Updates the time since which an event keeps members out and does not go on. No disruptive hook begins in that time, so
+/// the budget counts from its end: otherwise the event would be approved in that moment, without its hooks.
 fn mark_stuck_events(state: &mut State) {
     let now = state.now;
     let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();
     for id in holders {
         let Some(event) = state.open_event(&id) else { continue };
         let since = slots::is_stuck(state, event, now).then(|| event.stuck_since.unwrap_or(now));
+        let goes_on = since.is_none() && event.slots_since.is_some() && !last_call::is_near(event, now);
         if since != event.stuck_since
             && let Some(event) = state.open.get_mut(&id)
         {
-            Arc::make_mut(event).stuck_since = since;
+            let event = Arc::make_mut(event);
+            event.stuck_since = since;
+            if goes_on {
+                event.halted_until = event.halted_until.max(Some(now));
+            }
         }
     }
 }

@@ -67,7 +67,8 @@ pub struct Event {
     pub reopened: Option<Timestamp>,
     /// When the event last gave its slots back, oldest first, for the event's history.
     pub gave_back: Vec<Timestamp>,
-    /// The end of the last hold or pause: no hook begins before, so the budget counts from this time.
+    /// The end of the last hold or pause, or of the last time in which the event did not go on: no disruptive hook begins
+    /// before, so the budget counts from this time.
     pub halted_until: Option<Timestamp>,
 }
 

@@ -33,7 +33,7 @@ impl Event {
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9), and anew from an operator's retry of a hook and from the end of a hold or a pause.
+    /// event has all slots (R9), and anew from an operator's retry of a hook and from the end of a halt.
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
         let from = self.slots_since?.max(self.preparation_starts());

@@ -959,7 +959,8 @@ pub struct Event {
     /// When the event last gave its slots back, oldest first.
     #[prost(int64, repeated, tag = "78")]
     pub gave_back_unix_ms: ::prost::alloc::vec::Vec<i64>,
-    /// The end of the last hold or pause: the budget counts from this time.
+    /// The end of the last hold or pause, or of the last time in which the event did not go on: the budget counts from
+    /// this time.
     #[prost(int64, optional, tag = "79")]
     pub halted_until_unix_ms: ::core::option::Option<i64>,
 }
