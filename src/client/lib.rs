@@ -42,6 +42,7 @@ mod journal;
 mod journal_file;
 mod outcome;
 mod session;
+mod session_end;
 mod step;
 mod tracker;
 

@@ -9,15 +9,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status, Streaming};
 
 use super::ConnectionState;
 use super::backoff::Backoff;
 use super::execute::carry_out;
 use super::hook::Hook;
 use super::journal::Act;
-use super::outcome::{Outcome, cut};
+use super::outcome::Outcome;
+use super::session_end::SessionEnd;
 use super::tracker::AttemptTracker;
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
@@ -49,28 +50,6 @@ pub(super) struct Dialler {
     pub(super) stop: CancellationToken,
     /// On stopping, the registration is taken back too.
     pub(super) unregister: CancellationToken,
-}
-
-/// Why a session ended.
-struct SessionEnd {
-    why: String,
-    /// The replica does not understand the registration.
-    is_refused: bool,
-    /// The minimum pause before the next connection.
-    after: Duration,
-}
-
-impl From<Status> for SessionEnd {
-    fn from(status: Status) -> Self {
-        let is_refused = matches!(status.code(), Code::InvalidArgument | Code::PermissionDenied | Code::Unimplemented);
-        let why = match status.code() {
-            Code::Unimplemented if status.message().is_empty() => {
-                "this server does not serve workloads: use the path of `workloads.socket` of the replica"
-            }
-            _ => status.message(),
-        };
-        Self { is_refused, ..Self::lost(cut(why)) }
-    }
 }
 
 impl Dialler {
@@ -231,16 +210,6 @@ impl Dialler {
     }
 }
 
-impl SessionEnd {
-    fn away(away: &v1::GoAway) -> Self {
-        Self { after: Duration::from_millis(away.after_ms), ..Self::lost(cut(&away.reason)) }
-    }
-
-    fn lost(why: impl Into<String>) -> Self {
-        Self { why: why.into(), is_refused: false, after: Duration::ZERO }
-    }
-}
-
 struct Talk {
     say: mpsc::Sender<v1::FromWorkload>,
     heard: Streaming<v1::ToWorkload>,
@@ -298,18 +267,5 @@ impl Talk {
             Err(_) if unregister => Err(SessionEnd::lost("the replica does not answer")),
             Err(_) => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_that_serves_no_workloads_is_a_refusal_with_words() {
-        let end = SessionEnd::from(Status::new(Code::Unimplemented, ""));
-        assert!(end.is_refused && end.why.contains("use the path of `workloads.socket`"), "{}", end.why);
-        let lost = SessionEnd::from(Status::unavailable("the replica stops"));
-        assert!(!lost.is_refused && lost.why == "the replica stops");
     }
 }

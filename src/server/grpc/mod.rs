@@ -9,6 +9,7 @@ mod hook_selection;
 mod imds_report;
 mod leader_query;
 mod leader_time;
+mod member_removal;
 mod names;
 mod operator;
 mod operator_actions;

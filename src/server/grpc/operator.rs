@@ -20,7 +20,7 @@ use crate::replica::hook_executor::HookExecutor;
 use crate::replica::input_source::InputSource;
 use crate::replica::isolated_requests::IsolatedRequests;
 use crate::replica::view::{PageStart, View};
-use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica, bounded};
+use allclear_core::model::command::{Command, ReadmitReplica, bounded};
 use allclear_core::model::id::VmName;
 use allclear_core::model::operator::OperatorRequest;
 use allclear_core::model::state::State;
@@ -60,32 +60,6 @@ impl OperatorService {
             who: format!("{who} on {}", self.cluster.node.name),
         };
         (asking, request.into_inner())
-    }
-
-    fn is_member(&self, replica: &str) -> bool {
-        let members = self.cluster.consensus.members();
-        members.voters.iter().chain(&members.learners).any(|member| member == replica)
-    }
-
-    /// Refuses a request about an unknown replica, before the request is recorded.
-    async fn check_known(
-        &self,
-        asking: &OperatorCall<'_>,
-        is_known: impl Fn() -> bool,
-        unknown: &str,
-    ) -> Result<(), Status> {
-        // This replica may be behind.
-        if !is_known() {
-            asking.wait_for_quorum().await?;
-            asking.catch_up().await?;
-        }
-        if is_known() { Ok(()) } else { Err(Status::failed_precondition(unknown)) }
-    }
-
-    /// Proposes the command; a command without effect is no error.
-    async fn record(&self, command: Command) -> Result<(), Status> {
-        let recorded = self.cluster.propose(&command).await;
-        recorded.map(drop).map_err(|error| refused(&error, error.is_refusal()))
     }
 }
 
@@ -147,50 +121,13 @@ impl operator_server::Operator for OperatorService {
         asking.record(format!("addition of {replica} at {:?} to the members", bounded(&address)), reason).await?;
         let added = asked.add_member(&replica, &address).await;
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
-        self.record(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
+        asking.commit(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
 
     async fn remove_member(&self, request: Request<shown::RemoveMemberRequest>) -> Answer<shown::RemoveMemberResponse> {
-        let (asking, shown::RemoveMemberRequest { name: given, gone, reason }) = self.asked(request);
-        let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
-        let replica = name(given)?;
-        let vm = VmName::new(&replica);
-        let unknown = if gone {
-            format!("{replica} is not a member, and the cluster waits for no reconciliation of {replica}")
-        } else {
-            format!("{replica} is not a member of this cluster")
-        };
-        // The vote of a lost disk is no member to the replica on the new disk.
-        let is_own = vm == self.cluster.node.name;
-        let is_awaited = || gone && self.cluster.state().is_suspect(&vm);
-        self.check_known(&asking, || is_own || self.is_member(&replica) || is_awaited(), &unknown).await?;
-        let for_good = if gone { ", permanently lost" } else { "" };
-        asking.record(format!("removal of {replica} from the members{for_good}"), reason).await?;
-        let is_member = self.is_member(&replica);
-        if is_member {
-            asking.wait_for_quorum().await?;
-            // Before the removal: a replica with an empty disk would be added again at once.
-            self.record(Command::ExcludeReplica(ExcludeReplica { replica: vm.clone() })).await?;
-        }
-        if (is_member || !gone)
-            && let Err(error) = asked.remove_member(&replica).await
-        {
-            if is_member && error.is_refusal() {
-                self.record(Command::ReadmitReplica(ReadmitReplica { replica: vm })).await?;
-            }
-            return Err(refused(&error, error.is_refusal()));
-        }
-        if gone {
-            let absolved = self.cluster.propose(&Command::ClearSuspect(ClearSuspect { replica: vm })).await;
-            match absolved {
-                Ok(ApplyResult::Applied) => {}
-                Ok(ApplyResult::Rejected(_)) => return Err(Status::failed_precondition(unknown)),
-                Err(error) => {
-                    return Err(Status::aborted(format!("the replica may still be suspect: {error}; try again")));
-                }
-            }
-        }
+        let (asking, request) = self.asked(request);
+        asking.remove_member(request).await?;
         Ok(Response::new(shown::RemoveMemberResponse {}))
     }
 
@@ -203,7 +140,7 @@ impl operator_server::Operator for OperatorService {
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("an up-to-date voter");
         let is_voter = || to.as_ref().is_none_or(|to| self.cluster.consensus.members().voters.contains(to));
-        self.check_known(&asking, is_voter, &format!("{heir} is not a voter of this cluster")).await?;
+        asking.check_known(is_voter, &format!("{heir} is not a voter of this cluster")).await?;
         asking.record(format!("transfer of leadership to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;

@@ -29,8 +29,8 @@ pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps }
 }
 
-/// The last attempt of each hook that is no longer due: the restore of a member that is back, and the hooks of a workload
-/// that is no longer registered.
+/// The last attempt of each hook without a step: the restore hooks of members back in service, and the hooks of workloads
+/// without a registration.
 fn ended<'a>(event: &'a Event, due: &[Step<'_>]) -> impl Iterator<Item = &'a Attempt> {
     let is_due = |attempt: &&Attempt| due.iter().any(|it| it.member == attempt.member && it.id == attempt.hook);
     let mut last: Vec<&Attempt> = Vec::new();

@@ -1,5 +1,6 @@
 //! Tests of the sentences: times in the past, holds beside the notice, and responsibility.
 
+mod hold;
 mod hook;
 mod platform;
 
@@ -99,52 +100,6 @@ fn halt(minutes: u32) -> Suspension {
 fn drain() -> (Member, HookId) {
     let member = Member { vm: VmName::new("db-1"), workload: WorkloadName("postgres".into()) };
     (member, HookId { phase: Phase::Drain, key: 0 })
-}
-
-#[test]
-fn the_end_of_a_hold_is_not_told_as_the_time_of_the_start() {
-    let event = event(Source::Platform, Vec::new());
-    let shorter = told(&Blocker::Hold(halt(10)), &event, 1);
-    assert_eq!(
-        shorter.next,
-        "the hold ends automatically, and the event goes on then: hooks that are left run before the approval"
-    );
-    let longer = told(&Blocker::Paused(halt(60)), &event, 1);
-    assert!(longer.next.ends_with("Azure starts the event when the notice ends"), "{}", longer.next);
-    for (told, minutes) in [(shorter, 10), (longer, 15)] {
-        assert_eq!(told.until, Some(rfc3339(after(minutes))));
-    }
-}
-
-#[test]
-fn only_in_a_pair_an_unaware_replica_may_approve_a_users_event_alone() {
-    let message = |source, voters: usize| {
-        let mut state = State::default();
-        let mut input = input(1);
-        input.members.truncate(voters);
-        for name in &input.members {
-            state.replicas.insert(name.clone(), Replica::default().into());
-        }
-        let held = Blocker::Hold(Suspension { number: 1, ..halt(10) });
-        shown(&held, &event(source, Vec::new()), &state, &input).message
-    };
-    let alone = "db-1: an isolated replica among these may approve the event alone";
-    assert!(message(Source::User, 2).ends_with(alone), "{}", message(Source::User, 2));
-    for (source, voters) in [(Source::User, 3), (Source::Platform, 2)] {
-        let told = message(source, voters);
-        assert!(told.contains("; not acknowledged yet by db-0") && !told.contains("isolated"), "{told}");
-    }
-}
-
-#[test]
-fn a_hold_that_ends_before_the_preparation_starts_promises_no_hook_at_its_end() {
-    let mut event = event(Source::Platform, Vec::new());
-    event.announcement.not_before = NotBefore::At(after(600));
-    let until = after(120);
-    let held = told(&Blocker::Hold(Suspension { until, ..halt(0) }), &event, 1);
-    let starts = rfc3339(event.preparation_starts());
-    assert_eq!(held.next, format!("the hold ends automatically; preparation starts at {starts}"));
-    assert_eq!(held.until, Some(rfc3339(until)));
 }
 
 #[test]

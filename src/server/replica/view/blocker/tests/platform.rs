@@ -3,7 +3,7 @@
 use super::*;
 use allclear_core::model::claim::{Claim, PostOutcome, Reason};
 use allclear_core::model::slot::{Slot, SlotState};
-use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, RunsOn, Workload};
+use allclear_core::model::workload::{Hook, OnAbsent, Origin, Workload};
 
 #[test]
 fn a_post_that_was_not_taken_says_why_and_when_the_next_one_is() {
@@ -58,30 +58,11 @@ fn a_blind_cluster_tells_what_came_of_the_last_resort() {
 
 #[test]
 fn a_cluster_that_has_been_blind_for_long_tells_that_no_hook_moves_the_primary() {
-    let drain = Hook {
-        phase: Phase::Drain,
-        name: None,
-        command_digest: 1,
-        timeout: MINUTE,
-        max_attempts: 1,
-        on_failure: OnFailure::Hold,
-        runs_on: RunsOn::Affected,
-        can_confirm: false,
-        can_undo: false,
-        can_dry_run: false,
-        min_freeze: None,
-        fresh_for: None,
-        optional_if_short: false,
-        worst: None,
-        expected: None,
-        exclusive: false,
-        event_types: Vec::new(),
-    };
     let pg = Workload {
         name: WorkloadName("pg".into()),
         group: None,
         after: Vec::new(),
-        hooks: vec![drain],
+        hooks: vec![Hook::of(Phase::Drain)],
         origin: Origin::Configured,
         on_absent: OnAbsent::Hold,
     };

@@ -1,0 +1,50 @@
+//! The words of the answers, and the ends that an operator may write.
+
+use super::*;
+
+#[test]
+fn only_a_voter_that_may_approve_by_itself_is_said_to() {
+    let told = |unacknowledged_may_approve| {
+        let names = vec!["db-2".into()];
+        let halt = shown::Pause { unacknowledged_by: names, unacknowledged_may_approve, ..shown::Pause::default() };
+        halted("all approvals are paused", Some(&halt))
+    };
+    assert!(told(false).ends_with("not acknowledged yet by db-2\n"), "{}", told(false));
+    assert!(told(true).contains("by db-2: an isolated replica may still approve user-initiated"), "{}", told(true));
+}
+
+#[test]
+fn a_hook_to_run_again_waits_for_the_end_of_a_hold_or_a_pause() {
+    let told = |codes: &[&str]| {
+        let blocker = |code: &&str| shown::Blocker { code: (*code).into(), ..shown::Blocker::default() };
+        let event = shown::Event { other_blockers: codes.iter().map(blocker).collect(), ..shown::Event::default() };
+        runs_again(&shown::RetryResponse { event: Some(event), hook: "drain".into() })
+    };
+    assert_eq!(told(&["hook_waiting"]), "drain runs again");
+    assert_eq!(
+        told(&["hook_waiting", "paused"]),
+        "drain runs again, at the latest when the pause ends or shortly before the notice ends"
+    );
+    assert_eq!(
+        told(&["hold", "paused"]),
+        "drain runs again, at the latest when the hold ends or shortly before the notice ends"
+    );
+}
+
+#[test]
+fn a_hold_tells_what_it_takes_back() {
+    let held = shown::HoldResponse { hold: None, takes_back: vec!["the approval by ada".into()] };
+    let told = held_back("E is held", &held);
+    assert!(told.ends_with("\ntaken back by this hold: the approval by ada\n"), "{told}");
+}
+
+#[test]
+fn an_end_is_a_span_or_a_time() {
+    let end_at = |when| Ok(End { when: Some(when) });
+    assert_eq!(end("2h"), end_at(When::AfterMs(7_200_000)));
+    assert_eq!(end("1h 30m"), end_at(When::AfterMs(5_400_000)));
+    assert_eq!(end("2026-01-31T13:00:00+01:00"), end_at(When::At("2026-01-31T12:00:00.000Z".into())));
+    for bad in ["", "0s", "tomorrow", "12", "2026-01-31"] {
+        assert!(end(bad).is_err(), "{bad:?}");
+    }
+}
