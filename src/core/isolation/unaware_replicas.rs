@@ -1,4 +1,4 @@
-//! Replicas possibly unaware of an operator request, and what they could do against the request.
+//! Replicas possibly unaware of an operator request.
 
 use crate::model::id::VmName;
 use crate::model::state::State;
@@ -16,8 +16,8 @@ pub fn unaware_replicas(state: &State, input: &PlanningInput, number: u64) -> Ve
     voters.chain(removed).filter(|name| !is_aware(name)).cloned().collect()
 }
 
-/// Whether one of these replicas, once isolated, may approve an event by itself: in a pair (`SPEC.md` 7.1), or when it
-/// is no member any more, because it goes by an older list of voters.
+/// Whether an isolated replica among these may approve a user-initiated event alone: each replica of a pair may (`SPEC.md`
+/// 7.1), and so may a removed replica with an older list of voters.
 pub fn may_approve_by_itself(input: &PlanningInput, unaware: &[VmName]) -> bool {
     let voters = input.members.iter().filter(|name| !input.learners.contains(*name)).count();
     !unaware.is_empty() && (voters <= 2 || unaware.iter().any(|name| !input.members.contains(name)))

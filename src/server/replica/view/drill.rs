@@ -117,3 +117,57 @@ fn told(event: &Event, member: &Member, hook: HookId, result: &str, reason: Opti
         took_ms: took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
+    use allclear_core::model::drill::Mode;
+    use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
+    use allclear_core::model::time::Timestamp;
+
+    fn attempt(id: u64, phase: Phase, outcome: Outcome) -> Attempt {
+        let vm = VmName::new("db-0");
+        Attempt {
+            id: AttemptId(id),
+            member: Member { vm: vm.clone(), workload: WorkloadName("pg".into()) },
+            hook: HookId { phase, key: 0 },
+            intent: Intent::Run,
+            stint: 1,
+            on: vm,
+            begun_at: Timestamp(1),
+            deadline: Timestamp(9),
+            progress: None,
+            blocked: None,
+            outcome: Some((outcome, Timestamp(2))),
+            late: None,
+        }
+    }
+
+    #[test]
+    fn a_drill_tells_a_failed_restore_also_when_the_member_is_back() {
+        let announcement = Announcement {
+            id: EventId::new("drill-1"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::User,
+            resource_type: String::new(),
+            resources: vec![VmName::new("db-0")],
+            not_before: NotBefore::Unknown,
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(1));
+        event.entered.push((Stage::Closed, Timestamp(5)));
+        let drill = Drill { mode: Mode::Rehearsal, who: "ada".into() };
+        let mut told = |outcomes: &[Outcome]| {
+            let restores = outcomes.iter().zip(2..).map(|(outcome, id)| attempt(id, Phase::Restore, outcome.clone()));
+            event.attempts = [attempt(1, Phase::Drain, Outcome::Done)].into_iter().chain(restores).collect();
+            let steps = shown(&State::default(), &event, &drill).steps.into_iter();
+            steps.map(|step| format!("{} {}", step.phase, step.result)).collect::<Vec<_>>()
+        };
+        let failed = || Outcome::Failed("the disk is full".into());
+        assert_eq!(told(&[failed(), failed()]), ["drain done", "restore failed"]);
+        assert_eq!(told(&[failed(), Outcome::Done]), ["drain done", "restore done"], "the last attempt counts");
+    }
+}
