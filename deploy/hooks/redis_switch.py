@@ -30,6 +30,9 @@ from redis_server import Member, Server, View
 # The end of CLIENT PAUSE. Longer than all actions under the pause, as short as possible after a crash of the hook.
 PAUSE_MS = 5000
 CATCH_UP = 0.5
+# After a full resynchronisation the primary may send nothing for a second, although both report a link: it waits for the
+# replica's next acknowledgement.
+FOLLOWS = 2.5
 SENTINEL_SEES = 12
 # After this time a Sentinel has promoted, or is reset.
 PROMOTED = 1.2
@@ -81,7 +84,17 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
         return f"{member} has replica-priority 0"
     if lag > number("MAX_LAG", 1 << 20):
         return f"{member} lags {lag} bytes behind"
-    return ""
+    return why_behind(member, primary)
+
+
+def why_behind(member: Member, primary: View) -> str:
+    """Waits until the member has the earlier view's writes: under the pause of writes would be no time for that."""
+    try:
+        if until(lambda: member.look().holds_all_of(primary), FOLLOWS, every=0.01):
+            return ""
+        return f"{member} is linked, but has not reached offset {primary.offset} within {FOLLOWS:g} s"
+    except Unreachable as error:
+        return str(error)
 
 
 def look_first(cluster: Cluster, heir: Member, comes_back: bool) -> None:
