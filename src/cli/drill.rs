@@ -19,6 +19,7 @@ use allclear_core::model::drill;
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
+use allclear_server::replica::view::hook_label;
 use allclear_server::replica::view::primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -251,8 +252,9 @@ fn went_well(event: &shown::Event) -> bool {
 fn row(step: &shown::DrillStep) -> String {
     let took = step.took_ms.map_or(String::new(), |took| format!("{took} ms"));
     let reason = step.reason.as_ref().map_or(String::new(), |reason| format!("  {reason}"));
-    let shown::DrillStep { workload, vm, phase, result, .. } = step;
-    format!("{phase:<10} {workload:<16} {vm:<16} {result:<14} {took:>9}{reason}").trim_end().into()
+    let shown::DrillStep { workload, vm, result, .. } = step;
+    let hook = hook_label(&step.hook, &step.phase);
+    format!("{hook:<10} {workload:<16} {vm:<16} {result:<14} {took:>9}{reason}").trim_end().into()
 }
 
 fn told(event: &shown::Event) -> String {

@@ -72,6 +72,13 @@ impl State {
         format!("{}/{}#{}", member.path(), id.phase, place + 1)
     }
 
+    /// The hook's name in texts about its member: `drain`, `drain#2`, `drain#NAME`; the phase alone for a hook that the
+    /// workload no longer has.
+    pub fn hook_label(&self, member: &Member, id: HookId) -> String {
+        let known = self.keeper(member, id).and_then(|workload| workload.hook_name(id));
+        known.unwrap_or_else(|| id.phase.as_str().into())
+    }
+
     /// The operators' name of a member's hook: `db-0/postgres/drain`, `db-0/postgres/drain#2`,
     /// `db-0/postgres/drain#NAME`. A hook that the workload no longer has is named by its digest.
     pub fn hook_name(&self, member: &Member, id: HookId) -> String {

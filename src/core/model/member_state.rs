@@ -1,6 +1,7 @@
 //! The state of a member of a group: in service or out, ready or not, and whether its restore fails.
 
 use crate::model::attempt::Outcome;
+use crate::model::hook_id::HookId;
 use crate::model::id::{EventId, VmName};
 use crate::model::slot::{SlotCause, SlotState};
 use crate::model::state::{Replica, State};
@@ -90,7 +91,7 @@ impl State {
             blocked.saturating_add(usize::from(!attempt.is_blocked()))
         });
         let times = asked.fold(0, usize::saturating_add);
-        Some(FailingReturn { phase: last.hook.phase, outcome, since, times })
+        Some(FailingReturn { hook: last.hook, outcome, since, times })
     }
 }
 
@@ -108,8 +109,8 @@ pub const MEMBER_STATES: [&str; 6] = ["in_service", "leaving", "out_of_service",
 /// A member whose restore keeps failing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailingReturn<'a> {
-    /// The phase of the hook that failed last.
-    pub phase: Phase,
+    /// The hook that failed last.
+    pub hook: HookId,
     /// The outcome of the last failed hook.
     pub outcome: &'a Outcome,
     /// When the first of the consecutive failed attempts ended.

@@ -441,6 +441,9 @@ pub struct DrillStep {
     /// From the begin of the first attempt to the end of the last attempt; absent while the hook runs.
     #[prost(uint64, optional, tag = "6")]
     pub took_ms: ::core::option::Option<u64>,
+    /// As Skip and Retry name the hook.
+    #[prost(string, tag = "7")]
+    pub hook: ::prost::alloc::string::String,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -531,6 +534,9 @@ pub struct Hook {
     /// The begin of the first of these runs.
     #[prost(string, optional, tag = "16")]
     pub blocked_since: ::core::option::Option<::prost::alloc::string::String>,
+    /// As Skip and Retry name the hook; distinguishes hooks of one phase.
+    #[prost(string, tag = "17")]
+    pub hook: ::prost::alloc::string::String,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

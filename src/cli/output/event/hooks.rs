@@ -3,6 +3,7 @@
 use super::super::moments;
 use super::super::page::{Span, TextBuilder, faint, green, plain, red, yellow};
 use super::super::text::OutputContext;
+use allclear_server::replica::view::hook_label;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The hooks begun so far, and those still to come.
@@ -14,11 +15,12 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
         return;
     }
     page.heading("HOOKS");
-    let mut rows = vec![["PHASE", "WORKLOAD", "RUNS ON", "OUTCOME", ""].map(faint).to_vec()];
+    let mut rows = vec![["HOOK", "WORKLOAD", "RUNS ON", "OUTCOME", ""].map(faint).to_vec()];
     for hook in &event.hooks {
-        let phase = if hook.intent == "run" { hook.phase.clone() } else { format!("{} ({})", hook.phase, hook.intent) };
+        let name = hook_label(&hook.hook, &hook.phase);
+        let name = if hook.intent == "run" { name.into() } else { format!("{name} ({})", hook.intent) };
         rows.push(vec![
-            plain(phase),
+            plain(name),
             plain(format!("{}/{}", hook.vm, hook.workload)),
             plain(&hook.on),
             outcome(hook),
@@ -29,9 +31,10 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
         page.table(2, &rows);
     }
     for step in left_out {
-        let shown::DrillStep { phase, workload, vm, result, .. } = step;
+        let shown::DrillStep { workload, vm, result, .. } = step;
+        let hook = hook_label(&step.hook, &step.phase);
         let reason = step.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        page.line(2, &[faint(format!("{phase} of {workload} on {vm}: {}{reason}", result.replace('_', " ")))]);
+        page.line(2, &[faint(format!("{hook} of {workload} on {vm}: {}{reason}", result.replace('_', " ")))]);
     }
     if !event.hooks_to_come.is_empty() {
         page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);

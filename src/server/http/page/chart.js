@@ -1,7 +1,7 @@
 // The chart of an event: hooks as bars over one time axis, and the event's stages as marks.
 
 import { outside, tree } from "./tree.js";
-import { instant, list, shortTimes, span, time, took } from "./words.js";
+import { hookLabel, instant, list, shortTimes, span, time, took } from "./words.js";
 
 const SIGNS = { done: "✓", not_applicable: "–", failed: "✕", blocked: "‖", unknown: "?", unreachable: "✕", timed_out: "✕" };
 const OUTCOMES = { not_applicable: "nothing to do", unknown: "outcome unknown", blocked: "blocked", timed_out: "timed out" };
@@ -77,7 +77,7 @@ function bar(hook, scale, now, marks, today) {
   return tree("li", { "data-key": hook.attempt },
     tree("div", { class: "hook" },
       tree("span", { class: "name" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${SIGNS[kind] ?? (hook.outcome ? "✕" : "▶")} `),
-        intent, tree("strong", {}, hook.phase), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
+        intent, tree("strong", {}, hookLabel(hook)), " of ", outside(hook.workload), " on ", outside(hook.vm), elsewhere),
       tree("span", { class: `how is-${kind}` }, hook.outcome
         ? [`${OUTCOMES[kind] ?? kind} after ${took(to - from)}`, (hook.reason || hook.progress) && [": ", outside(shortTimes(hook.reason || hook.progress, today))]]
         : [`has been running for ${span(now - from)}, `, now < deadline ? `stopped in ${span(deadline - now)} at the latest` : "the deadline has passed",

@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { commandsFor } from "./commands.js";
 import { fill, outside, tree } from "./tree.js";
-import { because, blockersOf, countdown, instant, isStuck, list, many, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
+import { because, blockersOf, countdown, hookLabel, instant, isStuck, list, many, sentence, shortTimes, span, time, title, unprepared, word } from "./words.js";
 
 const STAGES = ["announced", "preparing", "claimed", "approved", "started", "restoring", "closed"];
 const SAID = {
@@ -144,7 +144,7 @@ function facts(event, now) {
 function drill({ who: by, steps }, now) {
   return [
     tree("h4", {}, "Steps of the drill, started by ", outside(by)),
-    tree("ul", { class: "plain" }, steps.map((step) => tree("li", {}, tree("strong", {}, step.phase), " of ",
+    tree("ul", { class: "plain" }, steps.map((step) => tree("li", {}, tree("strong", {}, hookLabel(step)), " of ",
       outside(`${step.workload} on ${step.vm}`), ": ", word(step.result), step.reason && [": ", outside(shortTimes(step.reason, now))]))),
   ];
 }

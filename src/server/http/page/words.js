@@ -53,6 +53,9 @@ export const shortTimes = (text, now) =>
 // All blockers of the event, the one to act on first in front.
 export const blockersOf = ({ blocker, other_blockers: others }) => (blocker ? [blocker, ...others] : []);
 
+// The name of a hook within its workload: hooks of one phase look different.
+export const hookLabel = ({ hook }) => hook.split("/").pop();
+
 // What an event under way was not prepared for, or null.
 export function unprepared({ missing_hooks: missing, hooks }, now) {
   if (missing.length === 0) return null;

@@ -22,9 +22,10 @@ pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill
     let runs = due.iter().map(|step| run(state, event, step));
     let ended = ended(event, &due).map(|last| {
         let result = outcome(last).map_or("running", Outcome::as_str);
-        told(event, &last.member, last.hook, result, outcome(last).and_then(Outcome::reason).map(String::from))
+        told(state, event, (&last.member, last.hook), result, outcome(last).and_then(Outcome::reason).map(String::from))
     });
-    let named = would_run(state, event).into_iter().map(|step| told(event, &step.member, step.id, "would_run", None));
+    let named =
+        would_run(state, event).into_iter().map(|step| told(state, event, (&step.member, step.id), "would_run", None));
     let steps = runs.chain(ended).chain(named).collect();
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps }
 }
@@ -43,23 +44,23 @@ fn ended<'a>(event: &'a Event, due: &[Step<'_>]) -> impl Iterator<Item = &'a Att
 
 fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     if event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id) {
-        return told(event, &step.member, step.id, "not_waited_for", None);
+        return told(state, event, (&step.member, step.id), "not_waited_for", None);
     }
     let last = event.attempts_of(&step.member, step.id).next_back().and_then(outcome);
     let reason = || last.and_then(Outcome::reason).map(String::from);
     let may_begin =
         if step.id.phase < Phase::Restore { !event.stage().is_over() } else { event.stage() < Stage::Closed };
     match step_state::state_without_undo(event, step, state.now) {
-        StepState::Running(_) => told(event, &step.member, step.id, "running", None),
+        StepState::Running(_) => told(state, event, (&step.member, step.id), "running", None),
         StepState::Satisfied => {
-            told(event, &step.member, step.id, last.map_or("done", Outcome::as_str), plan(event, step))
+            told(state, event, (&step.member, step.id), last.map_or("done", Outcome::as_str), plan(event, step))
         }
-        StepState::Failed(reason) => told(event, &step.member, step.id, "failed", Some(reason)),
-        StepState::Due { blocked, .. } if may_begin => told(event, &step.member, step.id, "waiting", blocked),
+        StepState::Failed(reason) => told(state, event, (&step.member, step.id), "failed", Some(reason)),
+        StepState::Due { blocked, .. } if may_begin => told(state, event, (&step.member, step.id), "waiting", blocked),
         StepState::Due { .. } | StepState::OutOfTime if last.is_none() => {
-            told(event, &step.member, step.id, "not_run", Some(not_run(state, event)))
+            told(state, event, (&step.member, step.id), "not_run", Some(not_run(state, event)))
         }
-        StepState::Due { .. } | StepState::OutOfTime => told(event, &step.member, step.id, "failed", reason()),
+        StepState::Due { .. } | StepState::OutOfTime => told(state, event, (&step.member, step.id), "failed", reason()),
     }
 }
 
@@ -68,7 +69,7 @@ fn not_run(state: &State, event: &Event) -> String {
     if event.ending == Some(Ending::Interrupted) {
         return "a real event or an operator ended the drill".into();
     }
-    if let Some(stopped) = required::required_steps(state, event).iter().find_map(|step| stopped(event, step)) {
+    if let Some(stopped) = required::required_steps(state, event).iter().find_map(|step| stopped(state, event, step)) {
         return stopped;
     }
     if event.slots_since.is_some() || event.is_dry_run() {
@@ -82,9 +83,9 @@ fn not_run(state: &State, event: &Event) -> String {
 }
 
 /// Why the drill went no further than this hook.
-fn stopped(event: &Event, step: &Step<'_>) -> Option<String> {
+fn stopped(state: &State, event: &Event, step: &Step<'_>) -> Option<String> {
     let last = event.attempts_of(&step.member, step.id).next_back().and_then(outcome)?;
-    let which = format!("the {} hook of {}", step.id.phase, step.member);
+    let which = format!("the {} hook of {}", state.hook_label(&step.member, step.id), step.member);
     match last {
         Outcome::Done | Outcome::NotApplicable => None,
         Outcome::Blocked(_) => Some(format!("{which} was blocked")),
@@ -102,7 +103,8 @@ fn outcome(attempt: &Attempt) -> Option<&Outcome> {
     attempt.outcome.as_ref().map(|(outcome, _)| outcome)
 }
 
-fn told(event: &Event, member: &Member, hook: HookId, result: &str, reason: Option<String>) -> shown::DrillStep {
+fn told(state: &State, event: &Event, of: (&Member, HookId), result: &str, reason: Option<String>) -> shown::DrillStep {
+    let (member, hook) = of;
     let mut attempts = event.attempts_of(member, hook);
     let begun = attempts.next().map(|first| first.begun_at);
     let last = event.attempts_of(member, hook).next_back();
@@ -115,6 +117,7 @@ fn told(event: &Event, member: &Member, hook: HookId, result: &str, reason: Opti
         result: result.into(),
         reason,
         took_ms: took.map(|took| u64::try_from(took).unwrap_or(u64::MAX)),
+        hook: state.hook_name(member, hook),
     }
 }
 

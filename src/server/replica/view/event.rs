@@ -65,8 +65,8 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         hold: event.hold(input.now).map(|hold| operator_record::shown(&hold, Some(event), state, input)),
         measures: Some(measures(event)),
         approved_by_operator: event.is_approved_by_operator(),
-        missing_hooks: missing_hooks(state, event).iter().map(named).collect(),
-        hooks_to_come: hooks_to_come(state, event).iter().map(named).collect(),
+        missing_hooks: missing_hooks(state, event).iter().map(|hook| named(state, hook)).collect(),
+        hooks_to_come: hooks_to_come(state, event).iter().map(|hook| named(state, hook)).collect(),
         advice: Vec::new(),
         primaries: Vec::new(),
     };
@@ -96,8 +96,8 @@ fn away(state: &State, event: &Event) -> BTreeMap<String, Timestamp> {
     owed.filter_map(|(member, _)| Some((member.path(), state.away_since(member)?))).collect()
 }
 
-fn named((member, hook): &(Member, HookId)) -> String {
-    format!("{} of {} on {}", hook.phase, member.workload, member.vm)
+fn named(state: &State, (member, hook): &(Member, HookId)) -> String {
+    format!("{} of {} on {}", state.hook_label(member, *hook), member.workload, member.vm)
 }
 
 fn down(found: &TakenDown<'_>) -> shown::TakenDown {
@@ -120,6 +120,11 @@ fn measures(event: &Event) -> shown::Measures {
         impact_observed_ms: event.impact().map(ms),
         impacts: event.impacts.iter().map(impact).collect(),
     }
+}
+
+/// The hook's name within the member, for texts that name the member elsewhere: `drain#2` of `db-0/postgres/drain#2`.
+pub fn hook_label<'a>(hook: &'a str, phase: &'a str) -> &'a str {
+    hook.rsplit_once('/').map_or(phase, |(_, label)| label)
 }
 
 /// The event's status in the documents, until the event is over.
@@ -147,6 +152,7 @@ fn hook(state: &State, event: &Event, attempt: &Attempt) -> shown::Hook {
         name: state.hook(&attempt.member, attempt.hook).and_then(|hook| hook.name.clone()),
         blocked_times: attempt.blocked.map(|blocked| blocked.times),
         blocked_since: attempt.blocked.map(|blocked| rfc3339(blocked.since)),
+        hook: state.hook_name(&attempt.member, attempt.hook),
     }
 }
 

@@ -62,7 +62,7 @@ fn restore(state: &State, member: &Member, slot: &Slot) -> String {
     if let Some(failing) = state.failing_return(member) {
         let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
         let next = retried_at(state, member).map_or_else(String::new, |at| format!(" at {}", rfc3339(at)));
-        return format!("{} failed and is retried{next}: {why}", failing.phase);
+        return format!("{} failed and is retried{next}: {why}", state.hook_label(member, failing.hook));
     }
     let attempts = state.open_event(&slot.by).into_iter().flat_map(|event| &event.attempts);
     let mut own = attempts.filter(|it| it.member == *member && it.stint == slot.stint && it.hook.phase == Phase::Ready);

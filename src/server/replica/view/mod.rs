@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use self::event::status;
+pub use self::event::{hook_label, status};
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
 pub use self::primary::primaries;

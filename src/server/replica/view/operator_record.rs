@@ -32,7 +32,7 @@ pub(super) fn shown(halt: &Suspension, of: Option<&Event>, state: &State, input:
 }
 
 /// A line of a timeline.
-pub(super) fn told(wish: &OperatorRecord) -> String {
+pub(super) fn told(state: &State, wish: &OperatorRecord) -> String {
     let (who, reason) = (&wish.who, &wish.reason);
     let what = match &wish.what {
         OperatorAction::Hold { until, no_hooks } => {
@@ -46,7 +46,8 @@ pub(super) fn told(wish: &OperatorRecord) -> String {
         }
         OperatorAction::Prepare { from, .. } => format!("to be prepared from {} on, by {who}", rfc3339(*from)),
         OperatorAction::Retry { member, hook, .. } => {
-            format!("{} of {} on {} to run again, by {who}", hook.phase, member.workload, member.vm)
+            let hook = state.hook_label(member, *hook);
+            format!("{hook} of {} on {} to run again, by {who}", member.workload, member.vm)
         }
         OperatorAction::Restored(member) => format!("{member} reported as in service by {who}"),
         OperatorAction::Pause { until } => format!("all approvals paused by {who} until {}", rfc3339(*until)),

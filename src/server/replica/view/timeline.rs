@@ -32,7 +32,7 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     let mut steps: Steps = Vec::new();
     stages(event, &mut steps);
     beginning(event, &mut steps);
-    hooks(event, &mut steps);
+    hooks(state, event, &mut steps);
     approvals(event, &mut steps);
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let step = start(state, event, (cause, input.quorum && is_surely_approved_elsewhere(state, event)));
@@ -84,9 +84,10 @@ fn beginning(event: &Event, steps: &mut Steps) {
     }
 }
 
-fn hooks(event: &Event, steps: &mut Steps) {
+fn hooks(state: &State, event: &Event, steps: &mut Steps) {
     for attempt in &event.attempts {
-        let what = format!("{} of {} on {}", attempt.hook.phase, attempt.member.workload, attempt.on);
+        let hook = state.hook_label(&attempt.member, attempt.hook);
+        let what = format!("{hook} of {} on {}", attempt.member.workload, attempt.on);
         let mut push = |at, how: String, why: Option<&str>| {
             let place = outcome_place(at, attempt.begun_at);
             steps.push((at, place, told_of(format!("{what}: {how}"), attempt.on.to_string(), why.map(Into::into))));
@@ -112,7 +113,8 @@ fn hooks(event: &Event, steps: &mut Steps) {
     }
     for waiver in &event.waivers {
         let member = &waiver.member;
-        let what = format!("{} of {} on {}: waived", waiver.hook.phase, member.workload, member.vm);
+        let hook = state.hook_label(member, waiver.hook);
+        let what = format!("{hook} of {} on {}: waived", member.workload, member.vm);
         let (place, step) = match &waiver.why {
             WaiverReason::Unreachable => {
                 let why = waiver.why.as_str();
@@ -249,7 +251,7 @@ fn operator_requests<'a>(
 ) -> impl Iterator<Item = (Timestamp, TimelineRank, shown::Step)> {
     let why = |wish: &OperatorRecord| Some(wish.reason.clone()).filter(|reason| !reason.is_empty());
     let step = move |wish: &OperatorRecord| {
-        (wish.at, TimelineRank::Told, told_of(operator_record::told(wish), wish.who.clone(), why(wish)))
+        (wish.at, TimelineRank::Told, told_of(operator_record::told(state, wish), wish.who.clone(), why(wish)))
     };
     state.records_about(event, now).map(step)
 }

@@ -158,7 +158,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
          hook at least once a minute.{others} Repair the cause; if the member already serves, run `allclear workload \
          restored {} --reason TEXT`",
         slot.by,
-        failing.phase,
+        state.hook_label(member, failing.hook),
         failing.times,
         rfc3339(failing.since),
         member.path(),

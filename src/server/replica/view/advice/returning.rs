@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::hook_label;
 use super::{Commands, command};
 use crate::clock::rfc3339;
 
@@ -34,7 +35,7 @@ impl Commands<'_> {
             let does = format!(
                 "the {} hook of {workload} on {vm} has failed: {why}; allclear retries it by itself{next}; repair the \
                  cause, and if the member serves already, declare it in service",
-                hook.phase
+                hook_label(&hook.hook, &hook.phase)
             );
             self.add_with_reason(does, command("workload restored", &[&member]));
         }

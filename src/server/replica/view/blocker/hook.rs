@@ -14,14 +14,16 @@ const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by s
 
 impl Teller<'_> {
     pub(super) fn of_hook(&self, blocker: &Blocker) -> Sentences {
+        let label = |member: &Member, hook: &HookId| self.state.hook_label(member, *hook);
         match blocker {
             Blocker::HookRunning { member, hook, on, deadline, expected_end, .. } => {
-                let message = format!("the {} hook of {member} runs on {on}{}", hook.phase, self.awaited(*hook));
+                let message =
+                    format!("the {} hook of {member} runs on {on}{}", label(member, hook), self.awaited(*hook));
                 let (until, next) = self.in_time(*deadline, self.end_of_run(*expected_end));
                 Sentences::new(message, Some(until), next, "the hook, or an operator, by skipping the hook")
             }
             Blocker::HookBlocked { member, hook, reason, retry_at } => {
-                let message = format!("the {} hook of {member} is blocked: {reason}", hook.phase);
+                let message = format!("the {} hook of {member} is blocked: {reason}", label(member, hook));
                 match self.halted_until() {
                     Some(halted) if hook.phase.is_disruptive() => {
                         self.without_its_end(message, halted, OWNER_OR_OPERATOR)
@@ -33,9 +35,9 @@ impl Teller<'_> {
                 }
             }
             Blocker::WorkloadAway { member, hook, since, .. } => {
-                let (phase, since) = (hook.phase, rfc3339(*since));
+                let (hook, since) = (label(member, hook), rfc3339(*since));
                 let message =
-                    format!("the {phase} hook of {member} waits: the workload has not been connected since {since}");
+                    format!("the {hook} hook of {member} waits: the workload has not been connected since {since}");
                 self.without_its_end(message, "the hook runs when the workload connects again", OWNER_OR_OPERATOR)
             }
             Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
@@ -43,7 +45,7 @@ impl Teller<'_> {
             }
             Blocker::Unregistered { replica, passed_over_at } => self.unregistered(replica, *passed_over_at),
             Blocker::HookFailed { member, hook, reason, notice_ends } => {
-                let message = format!("the {} hook of {member} failed: {reason}", hook.phase);
+                let message = format!("the {} hook of {member} failed: {reason}", label(member, hook));
                 let next = format!("allclear does not approve the event; {}{}", self.again(), self.platform());
                 let resolved_by = "an operator, by letting the hook run again once the cause is mended, or by skipping \
                                    the hook or approving the event; for future events, the owner of the workload";
@@ -52,7 +54,7 @@ impl Teller<'_> {
             Blocker::HookNotRun { member, hook, notice_ends } => {
                 let message = format!(
                     "the {} hook of {member} was not run: the time for preparation ended before its turn",
-                    hook.phase
+                    label(member, hook)
                 );
                 let next = format!("allclear does not approve the event; {}", self.platform());
                 let resolved_by = "an operator, by skipping the hook or approving the event; for future events, \
@@ -147,15 +149,15 @@ impl Teller<'_> {
         since: Option<Timestamp>,
         passed_over_at: Option<Timestamp>,
     ) -> Sentences {
-        let (phase, vm) = (hook.phase, &member.vm);
+        let (hook, vm) = (self.state.hook_label(member, hook), &member.vm);
         let message = match since {
             Some(since) => {
                 format!(
-                    "the {phase} hook of {member} waits for {vm}: its replica has been unreachable since {}",
+                    "the {hook} hook of {member} waits for {vm}: its replica has been unreachable since {}",
                     rfc3339(since)
                 )
             }
-            None => format!("the {phase} hook of {member} waits: no replica that could run the hook is reachable"),
+            None => format!("the {hook} hook of {member} waits: no replica that could run the hook is reachable"),
         };
         let resolved_by = "the operator of the VM, or an operator, by skipping the hook";
         match passed_over_at {
@@ -183,10 +185,10 @@ impl Teller<'_> {
     }
 
     fn waiting(&self, member: &Member, hook: HookId, from: Timestamp) -> Sentences {
-        let phase = hook.phase;
+        let label = self.state.hook_label(member, hook);
         if slots::waits_for_last_call(self.event) {
             let message = format!(
-                "the {phase} hook of {member} waits: the event could not continue, and gave its slots back twice"
+                "the {label} hook of {member} waits: the event could not continue, and gave its slots back twice"
             );
             let next = format!("the hook may run shortly before the notice ends; {}", self.platform());
             let resolved_by = "an operator, by skipping the hook or approving the event";
@@ -195,18 +197,18 @@ impl Teller<'_> {
         let last = self.event.forward_attempts_of(member, hook).next_back().and_then(|last| last.outcome.as_ref());
         let (message, next) = match last.map(|(outcome, _)| outcome) {
             None => (
-                format!("the {phase} hook of {member} has not started yet"),
+                format!("the {label} hook of {member} has not started yet"),
                 "the hook starts in its turn, after the hooks before it",
             ),
             Some(Outcome::Done) => {
                 let message =
-                    format!("the {phase} hook of {member} completed some time ago and has to confirm its result");
+                    format!("the {label} hook of {member} completed some time ago and has to confirm its result");
                 (message, "allclear runs the confirmation in a moment")
             }
             Some(outcome) => {
                 let word = outcome.as_str().replace('_', " ");
                 let last = outcome.reason().map_or_else(|| word.clone(), |why| format!("{word}: {why}"));
-                let message = format!("the {phase} hook of {member} is retried; its last attempt: {last}");
+                let message = format!("the {label} hook of {member} is retried; its last attempt: {last}");
                 (message, "the hook is retried")
             }
         };

@@ -1,12 +1,14 @@
 //! The order of steps, and what is told with an event.
 
 use super::*;
+use allclear_core::apply::apply;
 use allclear_core::model::attempt::{Attempt, Waiver};
+use allclear_core::model::command::{Command, Entry, RegisterWorkloads};
 use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear_core::model::operator::OperatorAction;
-use allclear_core::model::workload::{Member, Phase};
+use allclear_core::model::workload::{Hook, Member, OnAbsent, Origin, Phase, Workload};
 
 const NOW: Timestamp = Timestamp(5);
 
@@ -98,9 +100,47 @@ fn a_skipped_hook_is_told_before_the_claim_that_it_led_to() {
     event.waivers.push(Waiver { member, hook, why: skipped, at: NOW });
     let mut steps = Steps::new();
     stages(&event, &mut steps);
-    hooks(&event, &mut steps);
+    hooks(&State::default(), &event, &mut steps);
     let skipped = "drain of pg on db-0: waived, skipped by ada: known";
     assert_eq!(in_order(steps), ["announced", skipped, "preparing", "claimed"]);
+}
+
+#[test]
+fn hooks_of_one_phase_have_the_names_that_commands_take() {
+    let vm = VmName::new("db-0");
+    let name = WorkloadName("pg".into());
+    let drain = |digest, name: Option<&str>| Hook {
+        command_digest: digest,
+        name: name.map(Into::into),
+        ..Hook::of(Phase::Drain)
+    };
+    let workload = Workload {
+        name: name.clone(),
+        group: None,
+        after: Vec::new(),
+        hooks: vec![drain(1, None), drain(2, None), drain(3, Some("pooler"))],
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    };
+    let ids: Vec<HookId> = workload.hooks_of(Phase::Drain).map(|(id, _)| id).collect();
+    let mut state = State::default();
+    let workloads = RegisterWorkloads { workloads: vec![workload], groups: Vec::new() };
+    let command = Command::RegisterWorkloads(workloads);
+    apply(&mut state, &Entry { at: Timestamp(1), by: vm.clone(), command });
+    let mut event = entered(&[]);
+    let gone = HookId { phase: Phase::Drain, key: 99 };
+    event.waivers = [&ids[..], &[gone]]
+        .concat()
+        .into_iter()
+        .map(|hook| {
+            let member = Member { vm: vm.clone(), workload: name.clone() };
+            Waiver { member, hook, why: WaiverReason::Unreachable, at: NOW }
+        })
+        .collect();
+    let mut steps = Steps::new();
+    hooks(&state, &event, &mut steps);
+    let of = |label: &str| format!("{label} of pg on db-0: waived, unreachable");
+    assert_eq!(in_order(steps), ["drain", "drain#2", "drain#pooler", "drain"].map(of));
 }
 
 #[test]
@@ -123,7 +163,7 @@ fn a_second_outcome_is_told_with_why_it_does_not_count() {
             late: Some((Outcome::Failed("no".into()), NOW)),
         });
         let mut steps = Steps::new();
-        hooks(&event, &mut steps);
+        hooks(&State::default(), &event, &mut steps);
         in_order(steps).pop().unwrap()
     };
     let ignored = "drain of pg on db-0: failed, ignored because";
