@@ -7,6 +7,7 @@ use super::text::{group_faults, missing, what};
 use allclear_server::replica::clock::from_rfc3339;
 use allclear_server::replica::sanitize::sanitize;
 use allclear_server::replica::view::advice::blockers;
+use allclear_server::replica::view::hook_label;
 use allclear_server::replica::view::warning::{NO_DOCUMENTS, SECOND_APPROVER};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -85,6 +86,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         if let Some(blocker) = blockers(event).find(|it| it.needs_person && it.code != "no_quorum") {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
         }
+        all.extend(blockers(event).filter(|it| is_blocked_failover(it)).map(|it| waits(event, it)));
         if !event.missing_hooks.is_empty() {
             all.push(format!("{} started before {}", what(event), missing(event)));
         }
@@ -93,6 +95,16 @@ fn critical(status: &shown::Status) -> Vec<String> {
         unrestored(status).map(|(member, why)| why.map_or(format!("{member} could not be restored"), Into::into)),
     );
     all
+}
+
+/// The primary of a group stays on a VM that goes down, unless the failover succeeds in time.
+fn is_blocked_failover(blocker: &shown::Blocker) -> bool {
+    let is_failover = |hook: &String| hook_label(hook, "").split('#').next() == Some("failover");
+    blocker.code == "hook_blocked" && blocker.hooks.iter().any(is_failover)
+}
+
+fn waits(event: &shown::Event, blocker: &shown::Blocker) -> String {
+    format!("{} waits: {}", what(event), blocker.message)
 }
 
 /// The members whose restore fails, each with the warning about it.
@@ -120,7 +132,8 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     }
     for event in &status.events {
         let blocked = blockers(event).filter(|it| matches!(it.code.as_str(), "hook_blocked" | "budget"));
-        all.extend(blocked.map(|blocker| format!("{} waits: {}", what(event), blocker.message)));
+        let is_told = |it: &&shown::Blocker| is_blocked_failover(it) && event.drill.is_none();
+        all.extend(blocked.filter(|it| !is_told(it)).map(|it| waits(event, it)));
         let is_over =
             |end: &&String| from_rfc3339(end).zip(from_rfc3339(&status.now)).is_some_and(|(end, now)| end <= now);
         let is_approved = event.blocker.as_ref().is_some_and(|it| it.code == "waiting_for_platform");
@@ -247,6 +260,25 @@ mod tests {
         });
         let wanted = "Reboot of db-0 by User started before the failover of orders-db on db-0 was done";
         assert_eq!(unprepared, format!("CRITICAL: cluster orders: {wanted}\n"));
+    }
+
+    #[test]
+    fn a_blocked_failover_is_critical_and_another_blocked_hook_a_warning() {
+        let blocked = |hook: &str| {
+            let blocker = |hook: &str| shown::Blocker {
+                code: "hook_blocked".into(),
+                message: "it lags".into(),
+                hooks: vec![format!("db-0/pg/{hook}")],
+                ..Default::default()
+            };
+            let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
+            let blocker = Some(blocker(hook));
+            told(|it| it.events.push(shown::Event { r#type, source, resources, blocker, ..Default::default() }))
+        };
+        let wanted = "cluster orders: Reboot of db-0 by User waits: it lags\n";
+        assert_eq!(blocked("failover"), format!("CRITICAL: {wanted}"));
+        assert_eq!(blocked("failover#2"), format!("CRITICAL: {wanted}"));
+        assert_eq!(blocked("drain"), format!("WARNING: {wanted}"));
     }
 
     #[test]
