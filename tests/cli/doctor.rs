@@ -146,6 +146,7 @@ fn before_a_replica_has_ever_run_everything_is_tried_and_nothing_is_left_behind(
     for what in [
         "api-version 2020-07-01",
         "as the instance metadata calls this VM",
+        "this clock agrees with the time of the metadata service",
         "Microsoft.Compute/virtualMachines/db-0 --api-version 2025-04-01 --query properties.scheduledEventsPolicy",
         "can be made in",
         "is free",
@@ -235,6 +236,34 @@ fn a_metadata_endpoint_that_is_not_one_is_told() {
     assert!(code == Some(1) && any(&findings, "the name of this VM is not known"), "{findings:#?}");
     // No event would ever name this replica.
     bench.fails(&bench.alone().replace("\"db-0\"", "\"db-7\""), "name", "calls this VM db-0");
+}
+
+/// Azure writes the ends of notices in its own time.
+#[test]
+fn a_clock_that_differs_from_the_time_of_the_metadata_service_is_told() {
+    let bench = Bench::new();
+    for (date, what) in [
+        ("Date: Thu, 01 Jan 2026 12:00:00 GMT\r\n", "s ahead of the time of the metadata service"),
+        ("Date: Sun, 01 Jan 2090 12:00:00 GMT\r\n", "s behind the time of the metadata service"),
+        ("", "the metadata service does not tell its time"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.3:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || {
+            let document = r#"{"DocumentIncarnation":1,"Events":[]}"#;
+            let length = document.len();
+            for _ in 0..2 {
+                let (mut met, _) = listener.accept().unwrap();
+                let mut first = String::new();
+                BufReader::new(met.try_clone().unwrap()).read_line(&mut first).unwrap();
+                let head = format!("HTTP/1.1 200 OK\r\n{date}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+                met.write_all(format!("{head}{document}").as_bytes()).unwrap();
+            }
+        });
+        let (_, findings) = bench.asked(&bench.text().replace(&bench.endpoint, &format!("http://{address}")));
+        serving.join().unwrap();
+        assert!(any(&findings, what), "{what}: {findings:#?}");
+    }
 }
 
 #[test]

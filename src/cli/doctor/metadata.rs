@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use super::finding::Finding;
 use allclear_core::model::id::VmName;
+use allclear_core::platform_time::{Interval, PlatformTime};
 use allclear_server::config::Config;
 use allclear_server::imds::{Endpoint, Instance, NoInformation, Polled, Timeouts};
+use allclear_server::replica::clock;
+use allclear_server::replica::clock_skew::WARN_ABOVE;
 
 const CHECK: &str = "metadata";
 /// The first document may take two minutes; a person at the terminal does not wait so long.
@@ -23,7 +26,7 @@ pub(super) async fn findings(config: &Config) -> (Option<String>, Vec<Finding>) 
             return (configured(config), vec![Finding::fail(CHECK, error.to_string(), "correct [metadata] endpoint")]);
         }
     };
-    let mut findings = vec![events(config, &endpoint).await];
+    let mut findings = events(config, &endpoint).await;
     let told = endpoint.instance().await;
     let name = configured(config).or_else(|| told.as_ref().ok().map(|told| told.name.to_string()));
     let policy = told.as_ref().ok().map(policy);
@@ -37,7 +40,7 @@ fn configured(config: &Config) -> Option<String> {
     config.replica.name.as_ref().map(ToString::to_string)
 }
 
-async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
+async fn events(config: &Config, endpoint: &Endpoint) -> Vec<Finding> {
     let address = &config.metadata.endpoint;
     let mut polled = endpoint.poll().await;
     for _ in 0..REFUSALS {
@@ -47,26 +50,48 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Finding {
         polled = endpoint.poll().await;
     }
     match polled {
-        Ok(Polled { document, version, .. }) => {
+        Ok(Polled { document, version, took, date }) => {
+            let mut platform = PlatformTime::default();
+            let steady = clock::monotonic();
+            if let Some(date) = date {
+                platform.record_date(date, took, steady);
+            }
             let count = document.events.len();
             let what = format!("{address} answers with documents of api-version {version}, events listed now: {count}");
-            if version == config.metadata.api_version {
+            let answers = if version == config.metadata.api_version {
                 Finding::ok(CHECK, what)
             } else {
                 let refused = format!("{what}; the endpoint refuses the configured {}", config.metadata.api_version);
                 Finding::warn(CHECK, refused, format!("set [metadata] api_version = \"{version}\""))
-            }
+            };
+            vec![answers, platform_clock(platform.ahead_of(clock::now(), steady))]
         }
         Err(why @ NoInformation::Timeout { .. }) => {
             let advice = "the first read enables Scheduled Events; Azure may need two minutes: run doctor again then";
-            Finding::fail(CHECK, why.to_string(), advice)
+            vec![Finding::fail(CHECK, why.to_string(), advice)]
         }
         Err(why) => {
             let advice =
                 format!("`curl -H Metadata:true {address}/metadata/instance?api-version=2021-02-01` shows more");
-            Finding::fail(CHECK, why.to_string(), advice)
+            vec![Finding::fail(CHECK, why.to_string(), advice)]
         }
     }
+}
+
+/// Azure writes the ends of notices in its own time. `ahead`: the milliseconds by which Azure's time is ahead.
+fn platform_clock(ahead: Option<Interval>) -> Finding {
+    const CHECK: &str = "clock";
+    let Some(ahead) = ahead else {
+        let what = "the metadata service does not tell its time, so Azure's time is not compared with this clock";
+        return Finding::ok(CHECK, what);
+    };
+    let apart = Duration::from_millis(ahead.distance_to(0).unsigned_abs());
+    if apart <= WARN_ABOVE {
+        return Finding::ok(CHECK, "this clock agrees with the time of the metadata service");
+    }
+    let which = if ahead.least > 0 { "behind" } else { "ahead of" };
+    let what = format!("this clock is at least {} s {which} the time of the metadata service", apart.as_secs());
+    Finding::warn(CHECK, what, "set the clock of this VM right: `timedatectl`, `chronyc tracking`")
 }
 
 /// The metadata service does not show the policy, so the finding says how to see the policy.
