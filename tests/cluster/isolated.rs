@@ -1,5 +1,7 @@
 //! A replica of three or more approves nothing by itself without a quorum. An operator may approve an event there.
 
+use std::time::Duration;
+
 use allclear::wire::pb::allclear::operator::v1::Event;
 use serde_json::json;
 
@@ -88,4 +90,34 @@ async fn the_last_of_three_approves_only_by_an_operators_word_and_tells_the_othe
     cluster.cloud.finish(&id).await;
     cluster.closed_everywhere(&id).await;
     assert_eq!(cluster.cloud.posts().await.len(), 1);
+}
+
+/// The time of a cluster stands still while no replica runs, and a replica without a quorum does not learn of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_starts_alone_says_that_less_time_is_left_than_it_tells() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("drain").waits_for("never")])
+        .start()
+        .await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 1, "notice": "15m" })).await;
+    cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
+    cluster.until_event(0, &id, "known to db-0", |event: &Event| !event.hooks.is_empty()).await;
+    for place in [0, 1, 2] {
+        cluster.kill(place);
+    }
+    // The time that the replica misses.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    cluster.start(0);
+    let is_told = |event: &Event| {
+        let blocker = event.blocker.as_ref().filter(|blocker| blocker.code == "no_quorum");
+        blocker.is_some_and(|blocker| blocker.message.contains("s behind: less time is left"))
+    };
+    cluster.until_event(0, &id, "with times that are behind", is_told).await;
+    let (_, status, _) = cluster.says(0, &["status"]);
+    assert!(status.contains("has no time from the cluster"), "{status}");
+    cluster.start(1);
+    cluster.start(2);
+    cluster.until(0, "a quorum", |status| status.quorum).await;
+    let is_right = |event: &Event| event.blocker.as_ref().is_none_or(|it| !it.message.contains("s behind"));
+    cluster.until_event(0, &id, "with the cluster's time", is_right).await;
 }

@@ -178,10 +178,16 @@ impl View {
     }
 
     fn time_from_before_the_start(&self) -> Option<shown::Warning> {
+        Some(warning::time_from_before_the_start(self.cluster.state().now, self.time_behind()?))
+    }
+
+    /// By how much the times of this replica are behind the VM's clock: since its start the replica has no time from the
+    /// cluster.
+    fn time_behind(&self) -> Option<Duration> {
         let time = &self.cluster.time;
         let behind = Duration::from_millis(u64::try_from(time.wall_is_ahead_by()).unwrap_or_default());
         let is_old = time.trust() == Trust::Unknown && !self.cluster.consensus.status_now().has_leader();
-        (is_old && behind > WARN_ABOVE).then(|| warning::time_from_before_the_start(self.cluster.state().now, behind))
+        (is_old && behind > WARN_ABOVE).then_some(behind)
     }
 
     /// This replica's TLS credentials; `None` where the replica uses plain text.
@@ -216,7 +222,13 @@ impl View {
     }
 
     fn shown(&self, state: &State, event: &Event, input: &PlanningInput) -> shown::Event {
-        event::shown(state, event, input, self.doctor())
+        let mut told = event::shown(state, event, input, self.doctor());
+        // `explain` shows one event and no warnings, and its times would promise too much.
+        let waits = told.blocker.as_mut().filter(|blocker| blocker.code == "no_quorum");
+        if let Some((blocker, behind)) = waits.zip(self.time_behind()) {
+            blocker.message.push_str(&warning::times_are_behind(behind));
+        }
+        told
     }
 
     /// The command that finds a fault of this replica, and usually of any replica, on its VM.

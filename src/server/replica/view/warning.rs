@@ -206,6 +206,11 @@ pub(super) fn time_from_before_the_start(since: Timestamp, behind: Duration) -> 
     shown::Warning { since: rfc3339(since), text, event: String::new() }
 }
 
+/// The end of a sentence about an event, in a replica with this warning.
+pub(super) fn times_are_behind(behind: Duration) -> String {
+    format!("; by the clock of this VM the times told here are {} s behind: less time is left", behind.as_secs())
+}
+
 /// The event's VMs, as many as fit a log line.
 fn named(event: &Event, between: &str) -> String {
     let vms = &event.announcement.resources;
