@@ -38,8 +38,7 @@ fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
     let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Closed);
     let values = stages.map(|stage| (stage.as_str(), of(stage)));
     exposition.each("allclear_events_open", "Open events, by stage.", "stage", values)?;
-    let is_ours = |event: &&&Event| event.treatment.as_ref().is_none_or(|it| it.action != Action::Observe);
-    let undecided = open.iter().filter(|event| event.stage() < Stage::Approved).filter(is_ours);
+    let undecided = open.iter().filter(|event| event.stage() < Stage::Approved && !is_left_to_others(event));
     let ends = undecided.map(|event| event.notice_ends()).min().map_or(0.0, seconds);
     exposition.one(
         "allclear_next_notice_end_timestamp_seconds",
@@ -47,6 +46,10 @@ fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
          starts the event; 0 without such an event.",
         ends,
     )
+}
+
+fn is_left_to_others(event: &Event) -> bool {
+    event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe)
 }
 
 fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
@@ -131,19 +134,58 @@ fn halts(exposition: &Exposition, open: &[&Event], state: &State, input: &Planni
 }
 
 fn starts(exposition: &Exposition, open: &[&Event], state: &State) -> prometheus::Result<()> {
-    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_str(), 0.0)).into();
     let closed = state.closed_events().filter(|event| !event.is_drill());
-    for event in closed.chain(open.iter().copied()) {
+    exposition.each(
+        "allclear_event_last_start_timestamp_seconds",
+        "The last start of an event for this cause, among the kept events that policy does not leave to other approvers; \
+         0 without such an event.",
+        "cause",
+        last_starts(closed.chain(open.iter().copied())),
+    )
+}
+
+fn last_starts<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<&'static str, f64> {
+    let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_str(), 0.0)).into();
+    // An operator may approve an event that policy leaves to others.
+    let is_ours = |event: &&Event| !is_left_to_others(event) || event.start_cause() == Some(StartCause::Approved);
+    for event in events.filter(is_ours) {
         let at = event.entered_at(Stage::Started).or_else(|| event.over_at());
         if let Some((cause, at)) = event.start_cause().zip(at) {
             let known = last.entry(cause.as_str()).or_default();
             *known = known.max(seconds(at));
         }
     }
-    exposition.each(
-        "allclear_event_last_start_timestamp_seconds",
-        "The last start of an event for this cause, among the kept events; 0 without such an event.",
-        "cause",
-        last,
-    )
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use allclear_core::model::document::{Announcement, EventType, NotBefore, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
+    use allclear_core::policy::{Policy, treatment_of};
+
+    #[test]
+    fn the_start_of_an_event_that_policy_leaves_to_others_alarms_nobody() {
+        let announcement = Announcement {
+            id: EventId::new("e"),
+            status: Status::Scheduled,
+            kind: EventType::Reboot,
+            source: Source::Platform,
+            resource_type: String::new(),
+            resources: vec![VmName::new("db-9")],
+            not_before: NotBefore::At(Timestamp(900_000)),
+            description: String::new(),
+            duration: None,
+        };
+        let mut event = Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(1_000));
+        event.entered.push((Stage::Started, Timestamp(2_000)));
+        let mut last = |member: &str| {
+            let members = [VmName::new(member)];
+            event.treatment = Some(treatment_of(&Policy::default(), &event.announcement, &members, Timestamp(1_000)));
+            last_starts(core::iter::once(&event)).values().sum::<f64>()
+        };
+        assert!(last("db-9") > 1.0, "an event of this cluster");
+        assert!(last("db-0") < 1.0, "an event of another cluster");
+    }
 }
