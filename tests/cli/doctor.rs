@@ -91,7 +91,7 @@ impl Bench {
         self.text().replace(&listen, &format!("{listen}replicas = {{ db-0 = \"{own}\", db-1 = \"{other}\" }}\n"))
     }
 
-    fn asked(&self, text: &str) -> (Option<i32>, Vec<Value>) {
+    pub(super) fn asked(&self, text: &str) -> (Option<i32>, Vec<Value>) {
         let path = written(self.folder.path(), text);
         let output = allclear(&["doctor", "--config", &path, "--json"], &[("PATH", "/usr/bin:/bin")]);
         assert!(stderr(&output).starts_with("reading the scheduled events at"), "{}", stderr(&output));
@@ -129,7 +129,7 @@ fn all_ok(findings: &[Value]) -> bool {
     findings.iter().all(|finding| finding["verdict"] == "ok")
 }
 
-fn any(findings: &[Value], what: &str) -> bool {
+pub(super) fn any(findings: &[Value], what: &str) -> bool {
     findings.iter().any(|finding| finding["what"].as_str().unwrap().contains(what))
 }
 
@@ -236,34 +236,6 @@ fn a_metadata_endpoint_that_is_not_one_is_told() {
     assert!(code == Some(1) && any(&findings, "the name of this VM is not known"), "{findings:#?}");
     // No event would ever name this replica.
     bench.fails(&bench.alone().replace("\"db-0\"", "\"db-7\""), "name", "calls this VM db-0");
-}
-
-/// Azure writes the ends of notices in its own time.
-#[test]
-fn a_clock_that_differs_from_the_time_of_the_metadata_service_is_told() {
-    let bench = Bench::new();
-    for (date, what) in [
-        ("Date: Thu, 01 Jan 2026 12:00:00 GMT\r\n", "s ahead of the time of the metadata service"),
-        ("Date: Sun, 01 Jan 2090 12:00:00 GMT\r\n", "s behind the time of the metadata service"),
-        ("", "the metadata service does not tell its time"),
-    ] {
-        let listener = TcpListener::bind("127.0.0.3:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = std::thread::spawn(move || {
-            let document = r#"{"DocumentIncarnation":1,"Events":[]}"#;
-            let length = document.len();
-            for _ in 0..2 {
-                let (mut met, _) = listener.accept().unwrap();
-                let mut first = String::new();
-                BufReader::new(met.try_clone().unwrap()).read_line(&mut first).unwrap();
-                let head = format!("HTTP/1.1 200 OK\r\n{date}Content-Length: {length}\r\nConnection: close\r\n\r\n");
-                met.write_all(format!("{head}{document}").as_bytes()).unwrap();
-            }
-        });
-        let (_, findings) = bench.asked(&bench.text().replace(&bench.endpoint, &format!("http://{address}")));
-        serving.join().unwrap();
-        assert!(any(&findings, what), "{what}: {findings:#?}");
-    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod check;
 mod confidence;
 mod demo;
 mod doctor;
+mod doctor_clock;
 mod exits;
 mod fake_cloud;
 mod hook;
