@@ -15,8 +15,8 @@ Needs
 
 Guarantees
 - A switch loses no acknowledged write, wherever the hook is killed, and there are never two writable primaries.
-- The primary moves only to a member that streams, lags less than MAX_LAG and is on no VM to avoid. Otherwise the hook
-  is blocked, with the reason for each member.
+- The primary moves only to a member that streams, lags less than MAX_LAG, receives the latest writes within 2.5 s, and is
+  on no VM to avoid. Otherwise the hook is blocked, with the reason for each member.
 - The old primary steps down before the new primary leads. With Sentinel, the old primary steps down before Sentinel
   promotes, and Sentinel can choose only one member. Writes wait for some milliseconds; with Sentinel for a second,
   mostly until Sentinel publishes the new address. The pause of writes on the old primary ends after at most 5 s, also

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,8 +53,9 @@ def successor(cluster: Cluster, told: Told, seen: Seen) -> Member:
     """The member that takes over. Without such a member blocked, or failed if a login of each of them is refused, with the
     reason for each member."""
     reasons, fit = [], []
+    ends = time.monotonic() + min(FOLLOWS, told.seconds_left() / 4)
     for member in cluster.others():
-        reason = unfit(cluster, told, member, seen)
+        reason = unfit(cluster, told, member, seen) or why_behind(member, seen[cluster.own], ends)
         reasons += [reason] if reason else []
         fit += [] if reason else [member]
     if not fit:
@@ -84,15 +86,15 @@ def unfit(cluster: Cluster, told: Told, member: Member, seen: Seen) -> str:
         return f"{member} has replica-priority 0"
     if lag > number("MAX_LAG", 1 << 20):
         return f"{member} lags {lag} bytes behind"
-    return why_behind(member, primary)
+    return ""
 
 
-def why_behind(member: Member, primary: View) -> str:
+def why_behind(member: Member, primary: View, ends: float) -> str:
     """Waits until the member has the earlier view's writes: under the pause of writes would be no time for that."""
     try:
-        if until(lambda: member.look().holds_all_of(primary), FOLLOWS, every=0.01):
+        if until(lambda: member.look().holds_all_of(primary), ends - time.monotonic(), every=0.01):
             return ""
-        return f"{member} is linked, but has not reached offset {primary.offset} within {FOLLOWS:g} s"
+        return f"{member} is linked, but does not reach offset {primary.offset}"
     except Unreachable as error:
         return str(error)
 
@@ -152,6 +154,8 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
     own, sentinels = cluster.own, cluster.sentinels
     asked = sentinels.reachable() if sentinels else []
     with uninterrupted():
+        if not own.look().is_primary:
+            raise Blocked(f"{own} is no longer the primary")
         try:
             own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
             step_down(own, heir)
