@@ -13,6 +13,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 
 const SECOND_APPROVER_ALARMS_FOR: Duration = Duration::from_hours(24);
 
+const BLOCKED_FAILOVER_ALARMS_AFTER: Duration = Duration::from_secs(30);
+
 /// The severities of monitoring systems, from good to bad.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(in crate::cli) enum Health {
@@ -86,7 +88,7 @@ fn critical(status: &shown::Status) -> Vec<String> {
         if let Some(blocker) = blockers(event).find(|it| it.needs_person && it.code != "no_quorum") {
             all.push(format!("{} waits for a person: {}", what(event), blocker.message));
         }
-        all.extend(blockers(event).filter(|it| is_blocked_failover(it)).map(|it| waits(event, it)));
+        all.extend(blockers(event).filter(|it| is_blocked_failover(status, event, it)).map(|it| waits(event, it)));
         if !event.missing_hooks.is_empty() {
             all.push(format!("{} started before {}", what(event), missing(event)));
         }
@@ -97,10 +99,19 @@ fn critical(status: &shown::Status) -> Vec<String> {
     all
 }
 
-/// The primary of a group stays on a VM that goes down, unless the failover succeeds in time.
-fn is_blocked_failover(blocker: &shown::Blocker) -> bool {
-    let is_failover = |hook: &String| hook_label(hook, "").split('#').next() == Some("failover");
-    blocker.code == "hook_blocked" && blocker.hooks.iter().any(is_failover)
+/// The primary of a group stays on a VM that goes down, unless the failover succeeds in time. A hook may be blocked for a
+/// moment.
+fn is_blocked_failover(status: &shown::Status, event: &shown::Event, blocker: &shown::Blocker) -> bool {
+    let is_failover = |hook: &&String| hook_label(hook, "").split('#').next() == Some("failover");
+    let is_new = |name: &String| {
+        let since = event.hooks.iter().rfind(|hook| hook.hook == *name).and_then(|hook| hook.blocked_since.as_ref());
+        let age = since
+            .and_then(|since| from_rfc3339(since))
+            .zip(from_rfc3339(&status.now))
+            .map(|(since, now)| now.since(since));
+        age.is_some_and(|age| age < BLOCKED_FAILOVER_ALARMS_AFTER)
+    };
+    blocker.code == "hook_blocked" && blocker.hooks.iter().filter(is_failover).any(|name| !is_new(name))
 }
 
 fn waits(event: &shown::Event, blocker: &shown::Blocker) -> String {
@@ -132,7 +143,7 @@ fn warnings(status: &shown::Status) -> Vec<String> {
     }
     for event in &status.events {
         let blocked = blockers(event).filter(|it| matches!(it.code.as_str(), "hook_blocked" | "budget"));
-        let is_told = |it: &&shown::Blocker| is_blocked_failover(it) && event.drill.is_none();
+        let is_told = |it: &&shown::Blocker| is_blocked_failover(status, event, it) && event.drill.is_none();
         all.extend(blocked.filter(|it| !is_told(it)).map(|it| waits(event, it)));
         let is_over =
             |end: &&String| from_rfc3339(end).zip(from_rfc3339(&status.now)).is_some_and(|(end, now)| end <= now);
@@ -264,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_blocked_failover_is_critical_and_another_blocked_hook_a_warning() {
-        let blocked = |hook: &str| {
+        let blocked_since = |second: u32, hook: &str| {
             let blocker = |hook: &str| shown::Blocker {
                 code: "hook_blocked".into(),
                 message: "it lags".into(),
@@ -273,12 +284,19 @@ mod tests {
             };
             let (r#type, source, resources) = ("Reboot".into(), "User".into(), vec!["db-0".into()]);
             let blocker = Some(blocker(hook));
-            told(|it| it.events.push(shown::Event { r#type, source, resources, blocker, ..Default::default() }))
+            let blocked_since = Some(format!("2026-01-01T12:00:{second}.000Z"));
+            let hooks = vec![shown::Hook { hook: format!("db-0/pg/{hook}"), blocked_since, ..Default::default() }];
+            told(|it| {
+                it.now = "2026-01-01T12:00:45.000Z".into();
+                it.events.push(shown::Event { r#type, source, resources, blocker, hooks, ..Default::default() });
+            })
         };
+        let blocked = |hook: &str| blocked_since(10, hook);
         let wanted = "cluster orders: Reboot of db-0 by User waits: it lags\n";
         assert_eq!(blocked("failover"), format!("CRITICAL: {wanted}"));
         assert_eq!(blocked("failover#2"), format!("CRITICAL: {wanted}"));
         assert_eq!(blocked("drain"), format!("WARNING: {wanted}"));
+        assert_eq!(blocked_since(20, "failover"), format!("WARNING: {wanted}"), "it may be over in a moment");
     }
 
     #[test]
