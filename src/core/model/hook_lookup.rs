@@ -72,19 +72,16 @@ impl State {
         format!("{}/{}#{}", member.path(), id.phase, place + 1)
     }
 
-    /// The hook's name in texts about its member: `drain`, `drain#2`, `drain#NAME`; the phase alone for a hook that the
-    /// workload no longer has.
-    pub fn hook_label(&self, member: &Member, id: HookId) -> String {
-        let known = self.keeper(member, id).and_then(|workload| workload.hook_name(id));
-        known.unwrap_or_else(|| id.phase.as_str().into())
-    }
-
     /// The operators' name of a member's hook: `db-0/postgres/drain`, `db-0/postgres/drain#2`,
     /// `db-0/postgres/drain#NAME`. A hook that the workload no longer has is named by its digest.
     pub fn hook_name(&self, member: &Member, id: HookId) -> String {
+        format!("{}/{}", member.path(), self.hook_label(member, id))
+    }
+
+    /// The end of `hook_name`, for texts that name the member elsewhere: `drain`, `drain#2`, `drain#NAME`.
+    pub fn hook_label(&self, member: &Member, id: HookId) -> String {
         let known = self.keeper(member, id).and_then(|workload| workload.hook_name(id));
         let digest = || self.workload(member).map_or(String::new(), |_| format!("#{:016x}", id.key));
-        let name = known.unwrap_or_else(|| format!("{}{}", id.phase, digest()));
-        format!("{}/{name}", member.path())
+        known.unwrap_or_else(|| format!("{}{}", id.phase, digest()))
     }
 }

@@ -140,7 +140,7 @@ fn hooks_of_one_phase_have_the_names_that_commands_take() {
     let mut steps = Steps::new();
     hooks(&state, &event, &mut steps);
     let of = |label: &str| format!("{label} of pg on db-0: waived, unreachable");
-    assert_eq!(in_order(steps), ["drain", "drain#2", "drain#pooler", "drain"].map(of));
+    assert_eq!(in_order(steps), ["drain", "drain#2", "drain#pooler", "drain#0000000000000063"].map(of));
 }
 
 #[test]
