@@ -110,7 +110,7 @@ async fn a_replica_that_starts_alone_says_that_less_time_is_left_than_it_tells()
     cluster.start(0);
     let is_told = |event: &Event| {
         let blocker = event.blocker.as_ref().filter(|blocker| blocker.code == "no_quorum");
-        blocker.is_some_and(|blocker| blocker.message.contains("s behind: less time is left"))
+        blocker.is_some_and(|blocker| blocker.message.contains("s behind: if it is right, less time is left"))
     };
     cluster.until_event(0, &id, "with times that are behind", is_told).await;
     let (_, status, _) = cluster.says(0, &["status"]);

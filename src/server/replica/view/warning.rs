@@ -208,7 +208,10 @@ pub(super) fn time_from_before_the_start(since: Timestamp, behind: Duration) -> 
 
 /// The end of a sentence about an event, in a replica with this warning.
 pub(super) fn times_are_behind(behind: Duration) -> String {
-    format!("; by the clock of this VM the times told here are {} s behind: less time is left", behind.as_secs())
+    format!(
+        "; by the clock of this VM the times told here are {} s behind: if it is right, less time is left",
+        behind.as_secs()
+    )
 }
 
 /// The event's VMs, as many as fit a log line.
