@@ -13,7 +13,6 @@ use crate::model::state::State;
 use crate::model::workload::{Condition, Member, Readiness};
 use crate::schedule::affected_members::needed;
 use crate::schedule::attempts;
-use crate::schedule::last_call;
 use crate::schedule::restore;
 use crate::schedule::slots;
 use alloc::collections::BTreeSet;
@@ -145,7 +144,8 @@ fn mark_stuck_events(state: &mut State) {
     for id in holders {
         let Some(event) = state.open_event(&id) else { continue };
         let since = slots::is_stuck(state, event, now).then(|| event.stuck_since.unwrap_or(now));
-        let goes_on = since.is_none() && event.slots_since.is_some() && !last_call::is_near(event, now);
+        let is_prepared = event.stage() <= Stage::Preparing && event.last_call_since.is_none();
+        let goes_on = since.is_none() && event.slots_since.is_some() && is_prepared;
         if since != event.stuck_since
             && let Some(event) = state.open.get_mut(&id)
         {

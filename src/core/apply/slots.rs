@@ -57,7 +57,7 @@ pub(crate) fn begin_last_call(state: &mut State, id: &EventId) -> Applied {
 pub(crate) fn give_back_slots(state: &mut State, id: &EventId) -> Applied {
     let now = state.now;
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    if !slots::is_stuck(state, event, now) || slots::gives_back_at(state, event).is_none_or(|at| now < at) {
+    if !slots::gives_back_now(state, event, now) {
         return Err(Rejection::NotNow);
     }
     // An operator's hold, pause or approval is bounded by the operator.

@@ -111,8 +111,7 @@ fn slots_to_change(state: &State, event: &Event, input: &PlanningInput) -> Optio
         return Some(Command::BeginLastCall(BeginLastCall { event: id() }));
     }
     // The log's view of the cloud may be old: the event may have started.
-    let gives_back = || is_up_to_date(input) && slots::gives_back_at(state, event).is_some_and(|at| now >= at);
-    if gives_back() && slots::is_stuck(state, event, now) {
+    if is_up_to_date(input) && slots::gives_back_now(state, event, now) {
         return Some(Command::GiveBackSlots(GiveBackSlots { event: id() }));
     }
     let takes = event.slots_since.is_none()

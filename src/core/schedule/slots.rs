@@ -196,10 +196,7 @@ fn is_blocked_by_later_events(state: &State, event: &Event, held: &SlotDeferred,
 /// Whether the event keeps members out and does not go on (R6). A passing hindrance counts from the start of the
 /// hindrance.
 pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
-    // The platform starts the event anyway.
-    let is_late = last_call::is_near(event, now) && !event.is_drill();
-    if event.last_call_since.is_some() || event.stage() > Stage::Preparing || is_late || event.may_have_been_approved()
-    {
+    if event.last_call_since.is_some() || event.stage() > Stage::Preparing || event.may_have_been_approved() {
         return false;
     }
     let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);
@@ -212,6 +209,12 @@ pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
 /// Whether the event keeps at least one member out.
 pub fn holds_slots(state: &State, event: &Event) -> bool {
     state.slots.values().any(|slot| slot.events.contains(&event.announcement.id))
+}
+
+/// Whether the event returns its slots now. Not shortly before the notice ends: the platform then starts the event anyway.
+pub(crate) fn gives_back_now(state: &State, event: &Event, now: Timestamp) -> bool {
+    let is_late = last_call::is_near(event, now) && !event.is_drill();
+    !is_late && is_stuck(state, event, now) && gives_back_at(state, event).is_some_and(|at| now >= at)
 }
 
 /// The time when the event returns its slots, unless the event can go on before. `None` without a return before the
