@@ -146,7 +146,6 @@ fn before_a_replica_has_ever_run_everything_is_tried_and_nothing_is_left_behind(
     for what in [
         "api-version 2020-07-01",
         "as the instance metadata calls this VM",
-        "this clock agrees with the time of the metadata service",
         "Microsoft.Compute/virtualMachines/db-0 --api-version 2025-04-01 --query properties.scheduledEventsPolicy",
         "can be made in",
         "is free",

@@ -9,6 +9,8 @@ use super::doctor::{Bench, any};
 #[test]
 fn a_clock_that_differs_from_the_time_of_the_metadata_service_is_told() {
     let bench = Bench::new();
+    let (_, findings) = bench.asked(&bench.text());
+    assert!(any(&findings, "this clock agrees with the time of the metadata service"), "{findings:#?}");
     for (date, what) in [
         ("Date: Thu, 01 Jan 2026 12:00:00 GMT\r\n", "s ahead of the time of the metadata service"),
         ("Date: Sun, 01 Jan 2090 12:00:00 GMT\r\n", "s behind the time of the metadata service"),

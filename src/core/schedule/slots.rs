@@ -213,8 +213,8 @@ pub fn holds_slots(state: &State, event: &Event) -> bool {
 
 /// Whether the event returns its slots now. Not shortly before the notice ends: the platform then starts the event anyway.
 pub(crate) fn gives_back_now(state: &State, event: &Event, now: Timestamp) -> bool {
-    let is_late = last_call::is_near(event, now) && !event.is_drill();
-    !is_late && is_stuck(state, event, now) && gives_back_at(state, event).is_some_and(|at| now >= at)
+    let is_due = gives_back_at(state, event).is_some_and(|at| now >= at);
+    is_due && (event.is_drill() || !last_call::is_near(event, now)) && is_stuck(state, event, now)
 }
 
 /// The time when the event returns its slots, unless the event can go on before. `None` without a return before the
