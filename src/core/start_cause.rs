@@ -60,6 +60,11 @@ impl Event {
         })
     }
 
+    /// Policy leaves the approval to others.
+    pub fn is_left_to_others(&self) -> bool {
+        self.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe)
+    }
+
     /// The notice had not ended. An unknown end of the notice is no sign of another approver.
     fn starts_early_at(&self, at: Timestamp) -> bool {
         matches!(self.announcement.not_before, NotBefore::At(_)) && at.plus(CLOCKS_DIFFER) < self.notice_ends()
@@ -92,7 +97,7 @@ pub fn former_id<'a>(state: &'a State, event: &Event) -> Option<&'a EventId> {
 /// A second approver acts on the VMs of this cluster: policy did not leave the event to others.
 pub fn is_second_approver(state: &State, event: &Event) -> bool {
     let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
-    let is_left = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe);
+    let is_left = event.is_left_to_others();
     !is_left && is_surely_approved_elsewhere(state, event) && names_us()
 }
 

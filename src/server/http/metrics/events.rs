@@ -12,7 +12,6 @@ use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::treatment::Action;
 use allclear_core::model::workload::Phase;
 use allclear_core::planning_input::PlanningInput;
 use allclear_core::start_cause::StartCause;
@@ -38,7 +37,7 @@ fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
     let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Closed);
     let values = stages.map(|stage| (stage.as_str(), of(stage)));
     exposition.each("allclear_events_open", "Open events, by stage.", "stage", values)?;
-    let undecided = open.iter().filter(|event| event.stage() < Stage::Approved && !is_left_to_others(event));
+    let undecided = open.iter().filter(|event| event.stage() < Stage::Approved && !event.is_left_to_others());
     let ends = undecided.map(|event| event.notice_ends()).min().map_or(0.0, seconds);
     exposition.one(
         "allclear_next_notice_end_timestamp_seconds",
@@ -46,10 +45,6 @@ fn stages(exposition: &Exposition, open: &[&Event]) -> prometheus::Result<()> {
          starts the event; 0 without such an event.",
         ends,
     )
-}
-
-fn is_left_to_others(event: &Event) -> bool {
-    event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Observe)
 }
 
 fn blockers(exposition: &Exposition, open: &[&Event], state: &State, input: &PlanningInput) -> prometheus::Result<()> {
@@ -147,7 +142,7 @@ fn starts(exposition: &Exposition, open: &[&Event], state: &State) -> prometheus
 fn last_starts<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<&'static str, f64> {
     let mut last: BTreeMap<&str, f64> = StartCause::ALL.map(|cause| (cause.as_str(), 0.0)).into();
     // An operator may approve an event that policy leaves to others.
-    let is_ours = |event: &&Event| !is_left_to_others(event) || event.start_cause() == Some(StartCause::Approved);
+    let is_ours = |event: &&Event| !event.is_left_to_others() || event.start_cause() == Some(StartCause::Approved);
     for event in events.filter(is_ours) {
         let at = event.entered_at(Stage::Started).or_else(|| event.over_at());
         if let Some((cause, at)) = event.start_cause().zip(at) {
