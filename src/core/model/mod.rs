@@ -8,6 +8,7 @@ pub mod command;
 pub mod document;
 pub mod drill;
 pub mod event;
+pub mod event_attempts;
 pub mod event_lookup;
 pub mod hook_id;
 pub mod hook_lookup;

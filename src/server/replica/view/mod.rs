@@ -3,6 +3,7 @@
 pub mod advice;
 mod answering;
 pub mod blocker;
+mod changes;
 mod drill;
 mod event;
 mod group;
@@ -19,8 +20,7 @@ mod workload;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
+pub use self::changes::Changes;
 pub use self::event::{hook_label, status};
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
@@ -41,7 +41,6 @@ use allclear_core::isolation::reconciliation::with_local_facts;
 use allclear_core::model::event::Event;
 use allclear_core::model::event_lookup::NotSelected;
 use allclear_core::model::id::{EventId, VmName};
-use allclear_core::model::isolated_approval::JournalEntry;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
@@ -287,26 +286,6 @@ impl View {
             state: self.cluster.committed.clone(),
             raft_status: self.cluster.consensus.status(),
             journal: self.journal.changes(),
-        }
-    }
-}
-
-pub struct Changes {
-    state: watch::Receiver<Arc<State>>,
-    raft_status: watch::Receiver<RaftStatus>,
-    journal: watch::Receiver<Arc<Vec<JournalEntry>>>,
-}
-
-impl Changes {
-    /// Waits for the next change. False when the replica stops.
-    pub async fn next(&mut self) -> bool {
-        let shown =
-            |raft_status: &RaftStatus| (raft_status.role.clone(), raft_status.leader.clone(), raft_status.quorum);
-        let before = shown(&self.raft_status.borrow());
-        tokio::select! {
-            changed = self.state.changed() => changed.is_ok(),
-            changed = self.journal.changed() => changed.is_ok(),
-            changed = self.raft_status.wait_for(|raft_status| shown(raft_status) != before) => changed.is_ok(),
         }
     }
 }
