@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::cluster::{Cluster, signal_process};
+use super::sessions::outcomes;
 use super::workload::hook;
 
 #[tokio::test]
@@ -120,6 +121,29 @@ async fn an_affected_machine_that_hangs_is_not_waited_for_when_a_user_reboots_it
     assert_eq!(cluster.hooks.begun(), [""; 0]);
     assert_eq!(cluster.cloud.posts().await.len(), 1);
     cluster.thaw(affected);
+    cluster.cloud.finish(&id).await;
+    cluster.closed_everywhere(&id).await;
+}
+
+#[tokio::test]
+async fn a_replica_that_answers_again_after_the_approval_begins_no_failover_of_the_event() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"])
+        .workload("database", vec![hook("failover"), hook("restore")])
+        .also("cluster.takeover_after", "3s")
+        .start()
+        .await;
+    let affected = (cluster.leader(0).await + 1) % 3;
+    let other = (affected + 1) % 3;
+    // The hook is assigned to the replica before its silence is known.
+    cluster.freeze(affected);
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    let event = cluster.until_stage(other, &id, "started").await;
+    assert_eq!(outcomes(&event), [("failover", "run", None)], "the hook has to be assigned: {event:#?}");
+    cluster.thaw(affected);
+    let is_settled = |event: &Event| event.hooks.iter().all(|hook| hook.outcome.is_some());
+    let event = cluster.until_event(affected, &id, "without an open hook", is_settled).await;
+    assert_eq!(outcomes(&event), [("failover", "run", Some("cancelled"))]);
+    assert_eq!(cluster.hooks.begun(), [""; 0]);
     cluster.cloud.finish(&id).await;
     cluster.closed_everywhere(&id).await;
 }

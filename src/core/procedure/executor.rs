@@ -7,6 +7,7 @@ use crate::model::attempt::Attempt;
 use crate::model::event::Event;
 use crate::model::id::AttemptId;
 use crate::model::state::State;
+use crate::schedule::attempts;
 use alloc::collections::BTreeSet;
 use core::time::Duration;
 
@@ -92,6 +93,12 @@ impl Executor {
                     if predates_disk(state, attempt, self.lost_disk) && !host.knows_attempt(event, attempt) =>
                 {
                     is_in_doubt = true;
+                }
+                Assignment::Run { event, attempt, .. }
+                    if attempts::is_too_late(event, attempt) && !host.knows_attempt(event, attempt) =>
+                {
+                    let is_left_over = attempt.id <= self.left_over;
+                    host.stop_attempt(AssignedAttempt { event, attempt, restart_restore_if_lost: false, is_left_over });
                 }
                 Assignment::Run { event, attempt, restart_restore_if_lost } => {
                     let is_left_over = attempt.id <= self.left_over;

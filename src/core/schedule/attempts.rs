@@ -54,6 +54,14 @@ pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     event.stage() < Stage::Started
 }
 
+/// Whether the attempt may not begin any more: the event was claimed, approved or started without the attempt, because the
+/// replica that was to run it did not answer. A failover that begins now would be cut off with the VM.
+pub fn is_too_late(event: &Event, attempt: &Attempt) -> bool {
+    let prepares = attempt.hook.phase < Phase::Restore && attempt.intent != Intent::Undo;
+    let gone_on = event.entered.last().filter(|(stage, _)| (Stage::Claimed..=Stage::Started).contains(stage));
+    prepares && gone_on.is_some_and(|(_, since)| attempt.begun_at < *since)
+}
+
 /// Whether the attempt runs on although the deadline is earlier now than at the attempt's start.
 pub fn is_overrun(event: &Event, attempt: &Attempt, now: Timestamp) -> bool {
     let ends = event.deadline_of(attempt);

@@ -190,7 +190,9 @@ impl HookExecutor {
             let state = cluster.state();
             let open = state.open_event(&event).and_then(|event| Some((event, event.attempt(attempt)?)));
             let wanted = open.is_some_and(|(event, attempt)| {
-                attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt)
+                attempt.outcome.is_none()
+                    && attempts::is_wanted(&state, event, attempt)
+                    && !attempts::is_too_late(event, attempt)
             });
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "hook started");

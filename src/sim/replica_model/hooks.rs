@@ -113,8 +113,11 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_lef
         let confirmed = makes!(here.world.mutation, HookUnconfirmed) || here.confirm().await.is_ok();
         let state = here.state();
         let open = state.open_event(&key.0).and_then(|event| Some((event, event.attempt(id)?)));
-        let wanted =
-            open.filter(|(event, attempt)| attempt.outcome.is_none() && attempts::is_wanted(&state, event, attempt));
+        let wanted = open.filter(|(event, attempt)| {
+            attempt.outcome.is_none()
+                && attempts::is_wanted(&state, event, attempt)
+                && !attempts::is_too_late(event, attempt)
+        });
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());
             if left.is_zero() && !makes!(here.world.mutation, HookUnconfirmed) {
