@@ -31,8 +31,8 @@ const RUNS: usize = 5;
 const RECENT: usize = 100;
 
 /// The least lead, however short the previous runs were: a run may take longer, and a failover that is stopped half way
-/// leaves no primary.
-const LEAST: Duration = Duration::from_secs(10);
+/// leaves no primary. The switch of PostgreSQL does not begin with less than 15 s left.
+const LEAST: Duration = Duration::from_secs(20);
 
 /// Time before the end for the hooks left to run, each with a reserve.
 fn lead(state: &State, event: &Event) -> Duration {

@@ -13,7 +13,7 @@ use crate::schedule::required::required_steps;
 use crate::schedule::restore;
 use crate::schedule::slots;
 use crate::schedule::step::{Next, Step};
-use crate::schedule::step_state::{StepState, is_satisfied, is_stale, step_state};
+use crate::schedule::step_state::{StepState, is_half_done, is_satisfied, is_stale, step_state};
 use alloc::vec::Vec;
 use core::cell::LazyCell;
 
@@ -49,6 +49,7 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
     // Lazy, because `busy` reads all open events, and most steps wait for nothing.
     let busy = LazyCell::new(|| constraints::busy(state));
     let may_disrupt = LazyCell::new(|| slots::may_disrupt(state, event, now));
+    let may_begin = |step: &Step<'_>| *may_disrupt || (is_half_done(step) && slots::may_complete(state, event, now));
     // The event may be over: running attempts go on, and no new disruption begins.
     let is_missing = state.observed_status(&event.announcement.id) == Some(&Status::Missing);
     let is_let = |step: &Step<'_>| {
@@ -56,7 +57,7 @@ fn next_preparing<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec
             return false;
         }
         let has_slot = step.stint > 0 || event.is_dry_run();
-        !step.id.phase.is_disruptive() || (has_slot && *may_disrupt && is_in_order(state, event, &steps, step, now))
+        !step.id.phase.is_disruptive() || (has_slot && may_begin(step) && is_in_order(state, event, &steps, step, now))
     };
     let mut found = first_due(event, &steps, now, |step, intent| {
         // Confirmation of a hook, and undo of a failed hook, disrupt nothing.

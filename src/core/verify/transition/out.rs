@@ -50,7 +50,7 @@ pub(super) fn violated(
             return Some(Violation::BudgetExceeded);
         }
         // If the event was first seen as started, service moves away regardless of other members out of service.
-        if !is_going && exceeds(before, before, event) {
+        if !is_going && !completes(event, attempt) && exceeds(before, before, event) {
             return Some(Violation::BudgetExceeded);
         }
         if is_out_of_turn(before, event, attempt) {
@@ -71,6 +71,17 @@ pub(super) fn violated(
         .iter()
         .any(|earlier| may_be_told(earlier) && earlier.decided_at_revision == claim.decided_at_revision);
     (!repeats && exceeds(before, before, event)).then_some(Violation::BudgetExceeded)
+}
+
+/// A failover that began without an end is run again: the group may have no primary until then.
+fn completes(event: &Event, attempt: &Attempt) -> bool {
+    let has_begun = |earlier: &Attempt| {
+        let is_same = (&earlier.member, earlier.hook, earlier.stint) == (&attempt.member, attempt.hook, attempt.stint);
+        let is_idle =
+            matches!(earlier.outcome, None | Some((Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_), _)));
+        is_same && earlier.intent == Intent::Run && !is_idle
+    };
+    attempt.hook.phase == Phase::Failover && event.attempts.iter().any(has_begun)
 }
 
 /// A last call is too early while more time is left than policy's last call, or a quarter of the notice, before the end
