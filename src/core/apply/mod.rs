@@ -44,9 +44,13 @@ use crate::schedule::step;
 
 /// Applies one entry to the state.
 pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
-    state.now = state.now.max(entry.at);
+    let last = state.now;
+    state.now = last.max(entry.at);
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
+            if let Command::BeginLeadership(_) = entry.command {
+                reconciliation::restart_budgets(state, last);
+            }
             drill::stop_drill_for_event(state);
             stages::reopen_after_expired_claims(state);
             slot_updates::update_slots(state);
@@ -224,6 +228,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
         return Err(Rejection::Repeated);
     }
     event.waivers.push(Waiver { member: member.clone(), hook, why: why.clone(), at: now });
+    event.restart_budget(now);
     event.revision += 1;
     Ok(())
 }

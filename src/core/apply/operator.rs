@@ -59,43 +59,24 @@ fn hold(state: &mut State, id: &EventId, until: Timestamp, no_hooks: bool, asker
     if undecided(state, id)?.is_drill() {
         return Err(Rejection::NotDue);
     }
-    record_for_event(state, id, asker, OperatorAction::Hold { until, no_hooks })?;
-    keep_budget(state, id)
+    record_for_event(state, id, asker, OperatorAction::Hold { until, no_hooks })
 }
 
 fn release(state: &mut State, id: &EventId, asker: Requester<'_>) -> Applied {
     let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
     event.hold(state.now).ok_or(Rejection::Repeated)?;
-    record_for_event(state, id, asker, OperatorAction::Release)?;
-    keep_budget(state, id)
+    record_for_event(state, id, asker, OperatorAction::Release)
 }
 
 fn pause(state: &mut State, until: Timestamp, asker: Requester<'_>) -> Applied {
     is_bounded(state, until)?;
     record_request(state, asker, OperatorAction::Pause { until });
-    keep_budgets(state)
+    Ok(())
 }
 
 fn resume(state: &mut State, asker: Requester<'_>) -> Applied {
     state.pause(state.now).ok_or(Rejection::Repeated)?;
     record_request(state, asker, OperatorAction::Resume);
-    keep_budgets(state)
-}
-
-fn keep_budgets(state: &mut State) -> Applied {
-    let undecided = state.open_events().filter(|event| event.is_undecided() && !event.is_drill());
-    let ids: Vec<EventId> = undecided.map(|event| event.announcement.id.clone()).collect();
-    ids.iter().try_for_each(|id| keep_budget(state, id))
-}
-
-/// A hold or a pause lets no disruptive hook begin, so it must not use up the event's budget: the end of the hold would
-/// approve the event without these hooks.
-fn keep_budget(state: &mut State, id: &EventId) -> Applied {
-    let now = state.now;
-    let paused_until = state.pause(now).map(|pause| pause.until);
-    let event = open(state, id)?;
-    let held_until = event.hold(now).map(|hold| hold.until);
-    event.halted_until = held_until.max(paused_until).or(Some(now));
     Ok(())
 }
 
@@ -133,8 +114,9 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };
     let event = open(state, id)?;
     event.waivers.push(Waiver { member: member.clone(), hook, why, at: now });
-    // The operator removed a reason for which the event gave its slots back (R6).
+    // The operator removed a reason for which the event gave its slots back (R6), and for which later hooks waited.
     event.times_given_back = 0;
+    event.restart_budget(now);
     event.revision += 1;
     state.operator_seq += 1;
     Ok(())

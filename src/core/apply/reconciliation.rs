@@ -8,13 +8,15 @@ use crate::model::claim::PostOutcome;
 use crate::model::command::Rejection;
 use crate::model::document::Document;
 use crate::model::event::{Ending, Event};
-use crate::model::id::VmName;
+use crate::model::id::{EventId, VmName};
 use crate::model::isolated_approval::{IsolatedApproval, JOURNAL_LIMIT, JournalEntry};
 use crate::model::lifecycle::Stage;
 use crate::model::reconcile_state::Leadership;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use crate::schedule::failure;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// A new leader cannot know which replicas were isolated before its leadership, including the leader itself.
 pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: u64, voters: &[VmName]) -> Applied {
@@ -26,6 +28,25 @@ pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: 
         state.start_number(voter);
     }
     Ok(())
+}
+
+/// Lets budgets count from a leadership that begins long after the last entry: no hook began while no leader had a quorum,
+/// and the new leader would approve the events in this moment, without their hooks. A short election costs no time.
+pub(crate) fn restart_budgets(state: &mut State, last_entry: Timestamp) {
+    let (now, lost) = (state.now, state.now.since(last_entry));
+    let is_short_of_time = |event: &&Event| {
+        let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
+        event.stage() <= Stage::Preparing
+            && budget.is_some_and(|budget| lost >= budget / 4)
+            && failure::holding_failure(state, event, now).is_none()
+    };
+    let short: Vec<EventId> =
+        state.open_events().filter(is_short_of_time).map(|event| event.announcement.id.clone()).collect();
+    for id in short {
+        if let Ok(event) = open(state, &id) {
+            event.restart_budget(now);
+        }
+    }
 }
 
 /// Suspects a replica, also if the replica is suspect already: a reconciliation from before the last silence does not

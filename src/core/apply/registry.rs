@@ -99,6 +99,11 @@ pub(crate) fn deregister_session(state: &mut State, by: &VmName, name: &Workload
         state.slots.remove(&Member { vm: by.clone(), workload: name.clone() });
     }
     keep_owed_restores(state, by, &before);
+    // The hooks of other workloads may have waited for this one.
+    let now = state.now;
+    for event in state.open.values_mut().filter(|event| event.is_undecided() && event.affects(by)) {
+        Arc::make_mut(event).restart_budget(now);
+    }
     Ok(())
 }
 

@@ -35,6 +35,7 @@ pub fn update_slots(state: &mut State) {
         report::reopen_listed(state);
     }
     mark_stuck_events(state);
+    mark_halted_events(state);
     registry::drop_owed_restores(state);
 }
 
@@ -136,8 +137,7 @@ fn return_members(state: &mut State) {
     }
 }
 
-/// Updates the time since which an event keeps members out and does not go on. No disruptive hook begins in that time, so
-/// the budget counts from its end: otherwise the event would be approved in that moment, without its hooks.
+/// Updates the time since which an event keeps members out and does not go on.
 fn mark_stuck_events(state: &mut State) {
     let now = state.now;
     let holders: BTreeSet<EventId> = state.slots.values().flat_map(|slot| slot.events.iter().cloned()).collect();
@@ -152,8 +152,23 @@ fn mark_stuck_events(state: &mut State) {
             let event = Arc::make_mut(event);
             event.stuck_since = since;
             if goes_on {
-                event.halted_until = event.halted_until.max(Some(now));
+                event.restart_budget(now);
             }
+        }
+    }
+}
+
+/// Updates the time until which no disruptive hook of an event may begin. The budget counts from that time: otherwise the
+/// event would be approved in that moment, without its hooks.
+fn mark_halted_events(state: &mut State) {
+    let now = state.now;
+    let changed = state.open_events().filter_map(|event| {
+        let until = slots::halted_until(state, event, now).or(event.halted_until.map(|until| until.min(now)));
+        (until != event.halted_until).then(|| (event.announcement.id.clone(), until))
+    });
+    for (id, until) in changed.collect::<Vec<_>>() {
+        if let Some(event) = state.open.get_mut(&id) {
+            Arc::make_mut(event).halted_until = until;
         }
     }
 }

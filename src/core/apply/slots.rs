@@ -137,7 +137,7 @@ pub fn take_all(state: &mut State, id: &EventId) {
     if let Ok(event) = open(state, id)
         && is_news
     {
-        event.slots_since.get_or_insert(now);
+        event.slots_since = Some(now);
         event.revision += 1;
     }
 }

@@ -25,6 +25,7 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
     event.reopened = may_be_approved.then_some(now);
     event.ending = None;
     event.stuck_since = None;
+    event.restart_budget(now);
     event.former_calls.extend(event.last_call_since.take());
     // A started event is treated otherwise than a scheduled event.
     (event.treatment, event.treated) = (None, None);

@@ -33,12 +33,18 @@ impl Event {
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9), and anew from an operator's retry of a hook and from the end of a halt.
+    /// event has all slots (R9), and anew from an operator's retry of a hook, from the end of a halt and from the begin of
+    /// a leadership.
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
         let from = self.slots_since?.max(self.preparation_starts());
         let later = [self.last_retry(), self.halted_until].into_iter().flatten();
         Some(later.fold(from, Timestamp::max).plus(budget))
+    }
+
+    /// Lets the budget count from now on: no hook could begin, or a hook before the others stopped them.
+    pub(crate) fn restart_budget(&mut self, now: Timestamp) {
+        self.halted_until = self.halted_until.max(Some(now));
     }
 
     /// When the event is approved without the hooks that are missing then. `None` without a budget, and for a budget that

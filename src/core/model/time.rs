@@ -12,6 +12,9 @@ pub const fn to_the_second(Timestamp(ms): Timestamp) -> Timestamp {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// Later than every other timestamp: the time of what has no known time.
+    pub const MAX: Self = Self(i64::MAX);
+
     /// `span` later; saturates at the end of time.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {

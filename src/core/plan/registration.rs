@@ -44,5 +44,5 @@ fn is_deleted(state: &State, event: &Event, vm: &VmName) -> bool {
 /// No wait exceeds the budget; and a user reboots a machine because the machine hangs.
 fn registration_waived_at(event: &Event, replica: &VmName, input: &PlanningInput) -> Option<Timestamp> {
     let silence_ends = unreachable_replica_given_up_at(replica, input).filter(|_| event.is_user_initiated());
-    silence_ends.into_iter().chain(event.budget_ends()).min()
+    silence_ends.into_iter().chain(event.approved_without_hooks_at()).min()
 }

@@ -1,7 +1,7 @@
 //! Whether an event may be claimed, or the event's blocker (`SPEC.md` 6.1 and 12). `plan`, `apply` and `explain` share
 //! this answer.
 
-use crate::model::attempt::Attempt;
+use crate::model::attempt::{Attempt, Outcome};
 use crate::model::blocker::{Blocker, Clearance};
 use crate::model::claim::Reason;
 use crate::model::document::Status;
@@ -124,11 +124,12 @@ pub(crate) fn clearance_of_preparation(state: &State, event: &Event, now: Timest
         return Clearance::Blocked(blocker);
     }
     if event.budget_ends().is_some_and(|ends| now >= ends) {
-        // No hook runs when the approval is posted.
-        let mut running = event.attempts.iter().filter(|attempt| attempt.outcome.is_none());
-        let last = running.find(|attempt| attempt.hook.phase < Phase::Restore);
-        return last.map_or(Clearance::Clear(Reason::BudgetSpent), |attempt| {
-            Clearance::Blocked(self::hook_running_blocker(event, attempt))
+        // No hook of these members runs when the approval is posted, also for another event.
+        let of_these = |(_, attempt): &(&Event, &Attempt)| {
+            attempt.hook.phase < Phase::Restore && steps.iter().any(|step| step.member == attempt.member)
+        };
+        return constraints::running(state).find(of_these).map_or(Clearance::Clear(Reason::BudgetSpent), |(of, it)| {
+            Clearance::Blocked(hook_running_blocker(of, it))
         });
     }
     // No disruptive hook begins before the event has slots.
@@ -187,7 +188,8 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
             if let Some((other, attempt)) = elsewhere.find(|(_, attempt)| attempt.member == member) {
                 return Some(hook_running_blocker(other, attempt));
             }
-            let is_barred = step.id.phase.is_disruptive() && event.slots_since.is_some();
+            let is_let = !step.id.phase.is_disruptive() || step_state::is_half_done(step);
+            let is_barred = !is_let && event.slots_since.is_some();
             let held = slots::deferral_while_out(state, event).filter(|_| is_barred).map(|held| on_budget(event, held));
             held.or(Some(match blocked {
                 Some(reason) => Blocker::HookBlocked { member, hook, reason, retry_at: from },
@@ -196,13 +198,18 @@ pub(crate) fn blocker_of_step(state: &State, event: &Event, step: &Step<'_>, now
         }
         StepState::OutOfTime => {
             // An event with a budget is approved without the hook in a moment.
+            let last = step.forward().next_back().map(|last| last.outcome.as_ref());
             if let Some(ends) = event.approved_without_hooks_at() {
-                return Some(Blocker::HookWaiting { member, hook, from: ends });
+                return Some(match last {
+                    Some(Some((Outcome::Blocked(reason), _))) => {
+                        Blocker::HookBlocked { member, hook, reason: reason.clone(), retry_at: ends }
+                    }
+                    _ => Blocker::HookWaiting { member, hook, from: ends },
+                });
             }
-            let Some(last) = step.forward().next_back() else {
+            let Some(last) = last else {
                 return Some(Blocker::HookNotRun { member, hook, notice_ends: event.notice_ends() });
             };
-            let last = last.outcome.as_ref();
             let reason = last.and_then(|(outcome, _)| outcome.reason());
             Some(hook_failed(
                 event,

@@ -27,6 +27,12 @@ pub fn is_retry_unproven(state: &State, event: &Event, now: Timestamp) -> bool {
     required::required_steps(state, event).iter().any(|step| retried(step) && held_by(step))
 }
 
+/// Whether a hook that failed once holds the event when the budget ends, unless the hook succeeds before.
+pub fn will_hold(state: &State, event: &Event) -> bool {
+    let Some(ends) = event.budget_for_hooks_ends() else { return false };
+    required::required_steps(state, event).iter().any(|step| step_state::has_failed_by(event, step, ends))
+}
+
 /// Whether this hook of this member has failed and holds the event.
 pub fn is_holding_by(state: &State, event: &Event, member: &Member, hook: HookId, now: Timestamp) -> bool {
     let steps = required::required_steps(state, event);

@@ -1,5 +1,6 @@
 //! The hooks of an event that are not done: still to come, or missing at its start.
 
+use crate::model::attempt::{Waiver, WaiverReason};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::lifecycle::Stage;
@@ -13,14 +14,17 @@ use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty after the approval of an operator: the
 /// operator saw the skipped hooks. The hooks of a VM that was unreachable at an isolated approval are not missing, because
-/// no replica could run these hooks. A failover is not missing if another member is the primary.
+/// no replica could run these hooks. A failover is not missing if another member is the primary, and is missing although
+/// its replica was unreachable: the primary went down with its VM.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval_of_operator();
     if event.stage() != Stage::Started || event.is_drill() || is_chosen {
         return Vec::new();
     }
     let steps = required::required_steps(state, event);
-    let open = steps.iter().filter(|step| !step_state::is_satisfied(event, step, state.now));
+    let is_open =
+        |step: &&Step<'_>| !step_state::is_satisfied(event, step, state.now) || is_waived_failover(event, step);
+    let open = steps.iter().filter(is_open);
     let is_reached = |step: &&Step<'_>| {
         event.isolated_approvals.iter().all(|approval| !approval.out_of_reach.contains(&step.member.vm))
     };
@@ -28,6 +32,13 @@ pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
         .filter(is_reached)
         .filter(|step| step.id.phase != Phase::Failover || !has_moved(state, event, &step.member));
     missing.map(|step| (step.member.clone(), step.id)).collect()
+}
+
+/// Whether the failover was given up because no replica could run it.
+fn is_waived_failover(event: &Event, step: &Step<'_>) -> bool {
+    let is_of = |waiver: &Waiver| waiver.member == step.member && waiver.hook == step.id;
+    let is_unreachable = |waiver: &Waiver| waiver.why == WaiverReason::Unreachable;
+    step.id.phase == Phase::Failover && event.waivers.iter().any(|waiver| is_of(waiver) && is_unreachable(waiver))
 }
 
 /// The hooks before the approval that have not begun yet, in the order of each workload.

@@ -80,17 +80,28 @@ pub fn is_ready_for_slots(state: &State, event: &Event, now: Timestamp) -> bool 
         || treatment.action == Action::Approve
         || (now >= event.preparation_starts() && !event.has_missed_window(now))
         || required_steps(state, event).is_empty();
-    let is_awaited = event.stage() <= Stage::Preparing
-        && !event.has_isolated_approval()
-        && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled));
     acts && is_due
-        && is_awaited
-        && !gave_back_too_often(event)
+        && is_awaited(state, event)
+        && suspended_until(state, event, now).is_none()
         && match hindrance(state, event, now) {
             None => true,
             Some(Hindrance::Lasting) => false,
             Some(Hindrance::Passing { since }) => now.since(since) < event.give_back_after(),
         }
+}
+
+/// When the operator's hold of the event, or the pause, ends.
+fn suspended_until(state: &State, event: &Event, now: Timestamp) -> Option<Timestamp> {
+    let pause = state.pause(now).filter(|_| !event.is_drill());
+    event.hold(now).into_iter().chain(pause).map(|suspension| suspension.until).max()
+}
+
+/// Whether the event waits for its approval, and for more than its last call.
+fn is_awaited(state: &State, event: &Event) -> bool {
+    event.stage() <= Stage::Preparing
+        && !event.has_isolated_approval()
+        && (event.is_drill() || state.observed_status(&event.announcement.id) == Some(&Status::Scheduled))
+        && !gave_back_too_often(event)
 }
 
 /// Whether only the last call or an operator prepares the event: the event gave its slots back too often (R6).
@@ -102,18 +113,15 @@ fn gave_back_too_often(event: &Event) -> bool {
     event.times_given_back >= GIVES_BACK_AT_MOST && !event.is_approved_by_operator()
 }
 
-/// A condition beside missing slots that keeps an event from going on.
+/// A condition of the event's hooks that keeps the event from going on.
 enum Hindrance {
-    /// Ended only by an operator, or at the time set by the operator.
+    /// Ended only by an operator.
     Lasting,
     /// May end automatically.
     Passing { since: Timestamp },
 }
 
 fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> {
-    if event.hold(now).is_some() || (state.pause(now).is_some() && !event.is_drill()) {
-        return Some(Hindrance::Lasting);
-    }
     if event.is_approved_by_operator() {
         return None;
     }
@@ -143,13 +151,18 @@ fn hindrance(state: &State, event: &Event, now: Timestamp) -> Option<Hindrance> 
 
 /// Whether disruptive hooks of the event may begin (R1): the event has slots and goes on.
 pub fn may_disrupt(state: &State, event: &Event, now: Timestamp) -> bool {
-    // A peer may still move service away for an event first seen as `Started`.
-    event.last_call_since.is_some()
-        || event.is_reopened()
-        || event.stage() == Stage::Started
-        || (event.slots_since.is_some()
-            && is_ready_for_slots(state, event, now)
-            && deferral_while_out(state, event).is_none())
+    is_past_waiting(event) || (may_complete(state, event, now) && deferral_while_out(state, event).is_none())
+}
+
+/// Whether a failover that began may run again. Members that are not ready do not prevent this: they may wait for the
+/// primary that only this failover brings back.
+pub fn may_complete(state: &State, event: &Event, now: Timestamp) -> bool {
+    is_past_waiting(event) || (event.slots_since.is_some() && is_ready_for_slots(state, event, now))
+}
+
+/// Whether the event waits for nothing any more. A peer may still move service away for an event first seen as `Started`.
+fn is_past_waiting(event: &Event) -> bool {
+    event.last_call_since.is_some() || event.is_reopened() || event.stage() == Stage::Started
 }
 
 /// The reason why an event with slots may neither begin hooks nor be claimed (R1c).
@@ -202,8 +215,27 @@ pub(crate) fn is_stuck(state: &State, event: &Event, now: Timestamp) -> bool {
     let is_listed = event.is_drill() || state.is_listed(&event.announcement.id);
     !is_listed
         || event.slots_since.is_none()
+        || gave_back_too_often(event)
+        || suspended_until(state, event, now).is_some()
         || hindrance(state, event, now).is_some()
         || deferral_while_out(state, event).is_some_and(|held| !is_blocked_by_later_events(state, event, &held, now))
+}
+
+/// Until when no disruptive hook of the event may begin although the event has its slots and no hook has failed: until a
+/// hold or a pause ends, or until an unknown time. `None` while hooks may begin, and for an event without a budget.
+pub(crate) fn halted_until(state: &State, event: &Event, now: Timestamp) -> Option<Timestamp> {
+    let has_budget = event.treatment.as_ref().is_some_and(|treatment| treatment.budget.is_some());
+    if !has_budget || event.slots_since.is_none() || event.stage() > Stage::Preparing {
+        return None;
+    }
+    // A failed hook stops the event, whatever else does, and does not run again when that ends.
+    if hindrance(state, event, now).is_some() {
+        return None;
+    }
+    let goes_on = event.last_call_since.is_some()
+        || event.is_reopened()
+        || (is_awaited(state, event) && deferral_while_out(state, event).is_none());
+    if goes_on { suspended_until(state, event, now) } else { Some(Timestamp::MAX) }
 }
 
 /// Whether the event keeps at least one member out.

@@ -136,6 +136,12 @@ fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>>
     Some(StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into()))
 }
 
+/// Whether the hook has failed by this end of its phase, and is not waived.
+pub(crate) fn has_failed_by(event: &Event, step: &Step<'_>, ends: Timestamp) -> bool {
+    let is_waived = event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id);
+    !is_waived && failed_in_time(step, ends).is_some()
+}
+
 /// The failure of a hook whose budget is over. A last call gives time to hooks that have not failed: with a second run of
 /// this hook, the failure would no longer hold the event, and the budget would approve the event.
 fn failed_before_last_call<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> Option<StepState<'a>> {
@@ -228,6 +234,11 @@ pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
         StepState::Due { blocked: Some(_), .. } => gives_way(step, now),
         StepState::Due { .. } | StepState::Running(_) | StepState::OutOfTime => false,
     }
+}
+
+/// Whether a failover began and is not known to be done: the group may have no primary until the failover runs again.
+pub(crate) fn is_half_done(step: &Step<'_>) -> bool {
+    step.id.phase == Phase::Failover && step.forward().any(may_have_begun)
 }
 
 /// Whether the hook was begun, and is not known to be done or not applicable.

@@ -209,7 +209,9 @@ impl World {
             let event = cloud.event(&id);
             (event.is_some_and(|event| event.accepted.is_some()), event.is_some_and(|event| event.ended.is_some()))
         };
-        let patience = self.scenario.policy.user_budget + ELECTION;
+        // A leadership that begins long after the last entry lets the budget count anew, here once.
+        let is_anew = state.open_event(&id).is_some_and(|event| event.halted_until.is_some());
+        let patience = self.scenario.policy.user_budget * (1 + u32::from(is_anew)) + ELECTION;
         if !is_accepted && self.now().since(announced) > patience {
             let why = state.open_event(&id).map(|event| explain(state, event, &leader.planning_input()));
             let what = format!("an event that a user asked for is not approved within its budget: {why:?}");
