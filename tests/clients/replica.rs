@@ -275,6 +275,10 @@ impl Workloads for Door {
         Err(Status::unimplemented("not used"))
     }
 
+    async fn say_goodbye(&self, _: Request<v1::SayGoodbyeRequest>) -> Result<Response<v1::SayGoodbyeResponse>, Status> {
+        Err(Status::unimplemented("the clients use streams"))
+    }
+
     async fn unregister(&self, _: Request<v1::UnregisterRequest>) -> Result<Response<v1::UnregisterResponse>, Status> {
         Err(Status::unimplemented("not used"))
     }

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use super::cluster::Cluster;
 use super::dialled::{Dialled, client, done, knows};
-use super::sessions::{database, in_the_middle, outcomes};
+use super::sessions::{database, in_the_middle, outcomes, reboot};
 
 fn goodbye(unregister: bool) -> Says {
     Says::Goodbye(pb::Goodbye { unregister })
@@ -40,6 +40,36 @@ async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_is_away_at_once_a
     assert_eq!(database.welcome.version, 1);
     let Told::Deadline(reminder) = database.next().await.unwrap() else { panic!("it is not told what is open") };
     assert_eq!(reminder.attempt, step.attempt);
+    database.ends(&step.attempt, done()).await;
+    database.acknowledged(&step.attempt).await;
+    let event = cluster.until_stage(0, &id, "started").await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("done"))]);
+}
+
+#[tokio::test]
+async fn a_workload_with_calls_that_says_goodbye_is_away_at_once_and_its_next_process_goes_on() {
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let mut calls = client(&cluster.door(0)).await;
+    let leased = pb::Hello { lease_ms: Some(300_000), ..database(&[Drain, Restore]) };
+    let session = calls.register(leased).await.unwrap().into_inner().session;
+    let poll = |session: &str| pb::PollRequest { session: session.into(), wait_ms: 20_000, ..Default::default() };
+    let id = cluster.cloud.announce(reboot()).await;
+    let messages = calls.poll(poll(&session)).await.unwrap().into_inner().messages;
+    let Some(Told::Step(step)) = messages[0].message.clone() else { panic!("no step: {messages:?}") };
+    let waiting = {
+        let (mut calls, poll) = (calls.clone(), poll(&session));
+        tokio::spawn(async move { calls.poll(poll).await })
+    };
+    cluster.until(0, "connected", |status: &Status| status.workloads[0].connected).await;
+    let goodbye = pb::SayGoodbyeRequest { session: session.clone() };
+    calls.say_goodbye(goodbye.clone()).await.unwrap();
+    cluster.until(0, "without the workload", |status: &Status| !status.workloads[0].connected).await;
+    // Neither a waiting nor a later poll brings the workload back.
+    assert_eq!(waiting.await.unwrap().unwrap_err().code(), Code::NotFound);
+    assert_eq!(calls.poll(poll(&session)).await.unwrap_err().code(), Code::NotFound);
+    assert_eq!(calls.say_goodbye(goodbye).await.unwrap_err().code(), Code::NotFound);
+    assert!(!cluster.status(0).await.unwrap().workloads[0].connected);
+    let mut database = Dialled::at(&cluster.door(0), second(knows(&step.attempt, None))).await;
     database.ends(&step.attempt, done()).await;
     database.acknowledged(&step.attempt).await;
     let event = cluster.until_stage(0, &id, "started").await;

@@ -77,8 +77,9 @@ impl fmt::Display for OwnershipError {
             }
             Self::Needed { name, event } => write!(
                 f,
-                "event {event} is open and prepares or restores {name}, so its registration cannot end: wait until the \
-                 event is over, or, if the workload never connects again, run `allclear workload remove` on its VM"
+                "event {event} affects this VM and is not over for all of its workloads, so the registration of {name} \
+                 cannot end: wait until the event is over (`allclear explain {event}` names what it waits for), or, if \
+                 the workload never connects again, run `allclear workload remove` on its VM"
             ),
             Self::Changed { name, event, what } => write!(
                 f,

@@ -90,7 +90,8 @@ pub struct Hello {
     pub role: i32,
     /// The received attempts that the workload still knows: running attempts, and attempts whose end was not acknowledged;
     /// at most 256. The replica answers a running attempt with `Deadline`, or with `Cancel` if the attempt is not needed
-    /// any more. The replica answers an ended attempt with `Acknowledged` when the log has its outcome, or needs none. A
+    /// any more. The replica answers an ended attempt with `Acknowledged` when the log takes its outcome, or needs none. An
+    /// attempt whose outcome the log had before is in `Welcome.acknowledged`, and another outcome than yours may count. A
     /// received open attempt that is missing here counts as unknown.
     #[prost(message, repeated, tag = "11")]
     pub known: ::prost::alloc::vec::Vec<Known>,
@@ -107,7 +108,7 @@ pub struct Known {
 pub struct Welcome {
     #[prost(uint32, tag = "1")]
     pub version: u32,
-    /// The token for unary calls.
+    /// The token for the calls of a session that began with `Register`.
     #[prost(string, tag = "2")]
     pub session: ::prost::alloc::string::String,
     /// The granted lease.
@@ -422,13 +423,21 @@ pub struct ReportRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportResponse {
-    /// The attempt has an outcome in the log, and the report need not be repeated. False for progress.
+    /// The attempt has an outcome in the log, and the report need not be repeated. False for progress, and for an outcome
+    /// that is not committed yet.
     #[prost(bool, tag = "1")]
     pub committed: bool,
     /// As in `Acknowledged`.
     #[prost(string, optional, tag = "2")]
     pub outcome: ::core::option::Option<::prost::alloc::string::String>,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SayGoodbyeRequest {
+    #[prost(string, tag = "1")]
+    pub session: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SayGoodbyeResponse {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnregisterRequest {
     #[prost(string, tag = "1")]
@@ -838,7 +847,7 @@ pub mod workloads_client {
         }
         /// Waits for messages, for at most `wait_ms` and half of the lease; the answer is empty without messages. Events are
         /// not delivered. NOT_FOUND: the session is over; register again. FAILED_PRECONDITION: another `Poll` of the session
-        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit.
+        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit. UNAVAILABLE: the replica is stopping.
         pub async fn poll(
             &mut self,
             request: impl tonic::IntoRequest<super::PollRequest>,
@@ -860,8 +869,10 @@ pub mod workloads_client {
                 .insert(GrpcMethod::new("allclear.workload.v1.Workloads", "Poll"));
             self.inner.unary(req, path, codec).await
         }
-        /// Answers when the report is kept; for an outcome, when the outcome is committed to the log.
-        /// NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no such attempt, or a value is missing.
+        /// Answers when the report is kept; for an outcome, when the outcome is committed to the log, or after 10 s without
+        /// `committed`: the replica keeps the outcome, and `Poll` brings `Acknowledged` when the outcome is committed. Poll
+        /// meanwhile: a call that waits renews no lease. NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no
+        /// such attempt, or a value is missing.
         pub async fn report(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportRequest>,
@@ -881,6 +892,31 @@ pub mod workloads_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("allclear.workload.v1.Workloads", "Report"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a session of calls, as `Goodbye` ends the session of a stream. NOT_FOUND: the session is over.
+        pub async fn say_goodbye(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SayGoodbyeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SayGoodbyeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/allclear.workload.v1.Workloads/SayGoodbye",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("allclear.workload.v1.Workloads", "SayGoodbye"));
             self.inner.unary(req, path, codec).await
         }
         /// Removes the registration. FAILED_PRECONDITION while an event affects the VM or the workload is not restored.
@@ -977,17 +1013,27 @@ pub mod workloads_server {
         ) -> std::result::Result<tonic::Response<super::Welcome>, tonic::Status>;
         /// Waits for messages, for at most `wait_ms` and half of the lease; the answer is empty without messages. Events are
         /// not delivered. NOT_FOUND: the session is over; register again. FAILED_PRECONDITION: another `Poll` of the session
-        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit.
+        /// waits already. RESOURCE_EXHAUSTED: more calls per second than the limit. UNAVAILABLE: the replica is stopping.
         async fn poll(
             &self,
             request: tonic::Request<super::PollRequest>,
         ) -> std::result::Result<tonic::Response<super::PollResponse>, tonic::Status>;
-        /// Answers when the report is kept; for an outcome, when the outcome is committed to the log.
-        /// NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no such attempt, or a value is missing.
+        /// Answers when the report is kept; for an outcome, when the outcome is committed to the log, or after 10 s without
+        /// `committed`: the replica keeps the outcome, and `Poll` brings `Acknowledged` when the outcome is committed. Poll
+        /// meanwhile: a call that waits renews no lease. NOT_FOUND: the session is over. INVALID_ARGUMENT: the workload has no
+        /// such attempt, or a value is missing.
         async fn report(
             &self,
             request: tonic::Request<super::ReportRequest>,
         ) -> std::result::Result<tonic::Response<super::ReportResponse>, tonic::Status>;
+        /// Ends a session of calls, as `Goodbye` ends the session of a stream. NOT_FOUND: the session is over.
+        async fn say_goodbye(
+            &self,
+            request: tonic::Request<super::SayGoodbyeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SayGoodbyeResponse>,
+            tonic::Status,
+        >;
         /// Removes the registration. FAILED_PRECONDITION while an event affects the VM or the workload is not restored.
         /// PERMISSION_DENIED: the registration belongs to another user.
         async fn unregister(
@@ -1250,6 +1296,51 @@ pub mod workloads_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/allclear.workload.v1.Workloads/SayGoodbye" => {
+                    #[allow(non_camel_case_types)]
+                    struct SayGoodbyeSvc<T: Workloads>(pub Arc<T>);
+                    impl<
+                        T: Workloads,
+                    > tonic::server::UnaryService<super::SayGoodbyeRequest>
+                    for SayGoodbyeSvc<T> {
+                        type Response = super::SayGoodbyeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SayGoodbyeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Workloads>::say_goodbye(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SayGoodbyeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

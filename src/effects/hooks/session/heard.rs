@@ -142,12 +142,11 @@ impl Sessions {
 
     /// Ends a session at the wish of its workload, which counts as disconnected from now on. The lease of its running
     /// attempts continues, so that the next process of the workload can go on with them.
-    pub fn say_goodbye(&self, visit: &SessionToken) {
+    pub fn say_goodbye(&self, visit: &SessionToken) -> Result<(), SessionClosed> {
         let mut book = self.shared.book();
-        if let Ok(seat) = book.seat(visit) {
-            seat.say_goodbye();
-            book.changes.send_replace(());
-        }
+        book.seat(visit)?.say_goodbye();
+        book.changes.send_replace(());
+        Ok(())
     }
 
     /// Marks a registration for removal.

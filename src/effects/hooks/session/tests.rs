@@ -81,7 +81,7 @@ async fn who_says_goodbye_is_disconnected_at_once_and_its_attempts_keep_the_leas
     let (visit, _line) = bench.dial(greeting("1"));
     bench.run("a");
     let mut changes = bench.sessions.changes();
-    bench.sessions.say_goodbye(&visit);
+    bench.sessions.say_goodbye(&visit).unwrap();
     assert!(!bench.is_connected() && changes.has_changed().unwrap());
     assert_eq!(bench.sessions.hear(&visit, None), Err(SessionClosed));
     sleep(9 * SECOND).await;
@@ -89,11 +89,11 @@ async fn who_says_goodbye_is_disconnected_at_once_and_its_attempts_keep_the_leas
     let (visit, mut told) = bench.dial(knowing("2", "a", None));
     assert!(bench.is_connected());
     assert_eq!(words(&mut told), ["deadline"], "the next process goes on");
-    bench.sessions.say_goodbye(&visit);
+    bench.sessions.say_goodbye(&visit).unwrap();
     assert!(timeout(9 * SECOND, bench.end()).await.is_err());
     assert!(lost(&bench.end().await), "nobody came back within the lease");
     changes.mark_unchanged();
-    bench.sessions.say_goodbye(&visit);
+    assert_eq!(bench.sessions.say_goodbye(&visit), Err(SessionClosed));
     assert!(!changes.has_changed().unwrap(), "the session was over already");
 }
 

@@ -260,6 +260,11 @@ impl workloads_server::Workloads for WorkloadService {
         Ok(Response::new(polling::report(&self.0, uid, request.into_inner()).await?))
     }
 
+    async fn say_goodbye(&self, request: Request<pb::SayGoodbyeRequest>) -> Answered<pb::SayGoodbyeResponse> {
+        let uid = caller_uid(&request)?;
+        Ok(Response::new(polling::say_goodbye(&self.0, uid, request.get_ref())?))
+    }
+
     async fn unregister(&self, request: Request<pb::UnregisterRequest>) -> Answered<pb::UnregisterResponse> {
         let uid = caller_uid(&request)?;
         let pb::UnregisterRequest { workload, force } = request.into_inner();

@@ -63,6 +63,22 @@ impl PollSessions {
         }
         Ok((visit, line.told.clone()))
     }
+
+    fn forget(&self, visit: &SessionToken) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|_, line| line.visit != *visit);
+    }
+}
+
+pub(super) fn say_goodbye(
+    door: &WorkloadRpc,
+    uid: u32,
+    request: &pb::SayGoodbyeRequest,
+) -> Result<pb::SayGoodbyeResponse, Status> {
+    let (visit, _) = door.lines.of(&request.session, uid, &door.metrics.refusals)?;
+    door.hooks.runner.sessions.say_goodbye(&visit).map_err(|_| over())?;
+    door.lines.forget(&visit);
+    Ok(pb::SayGoodbyeResponse {})
 }
 
 fn over() -> Status {

@@ -122,7 +122,7 @@ impl Stream {
                 Err(problem) => self.say(To::Problem(problem)).await,
             },
             Some(From::Goodbye(pb::Goodbye { unregister })) => {
-                sessions.say_goodbye(&self.visit);
+                sessions.say_goodbye(&self.visit)?;
                 if !unregister {
                     return Err(StreamEnd::Gone);
                 }
