@@ -226,7 +226,11 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 
 /// Reachability is not in the log.
 fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
-    let Blocker::HookWaiting { member, hook, .. } = found else { return None };
+    let (member, hook) = match found {
+        Blocker::HookWaiting { member, hook, .. } | Blocker::HookBlocked { member, hook, .. } => (member, hook),
+        Blocker::HookRunning { member, hook, on, .. } if !input.reaches(on) => (member, hook),
+        _ => return None,
+    };
     if slots::waits_for_last_call(event) {
         return None;
     }

@@ -33,6 +33,8 @@ pub struct TakenDown<'a> {
     pub member: Member,
     pub group: Option<&'a GroupName>,
     pub role: KnownRole,
+    /// The role is not known, and no other member of the group reports the primary.
+    pub may_be_primary: bool,
 }
 
 pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> KnownRole {
@@ -133,13 +135,23 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
     }
 }
 
+/// Whether the workload's group has one primary, and no reachable member reports the primary.
+fn lacks_primary(state: &State, input: &PlanningInput, workload: &Workload) -> bool {
+    let of_group = || state.workloads().filter(|(_, other)| other.group.is_some() && other.group == workload.group);
+    let moves = |other: &Workload| other.hooks.iter().any(|hook| hook.phase == Phase::Failover);
+    of_group().any(|(_, other)| moves(other))
+        && !of_group().any(|(vm, other)| input.reaches(vm) && reports_primary(state, &other.on(vm)))
+}
+
 /// The workloads on the VMs of the event: an approval takes these down.
 pub fn taken_down<'a>(state: &'a State, event: &Event, input: &PlanningInput) -> Vec<TakenDown<'a>> {
     let all = affected(state, event).into_iter();
     let shown = all.map(|(vm, workload)| {
         let member = workload.on(vm);
         let role = known_role(state, input, &member);
-        TakenDown { member, group: workload.group.as_ref(), role }
+        let may_be_primary =
+            role == KnownRole { role: Role::Unknown, last: None } && lacks_primary(state, input, workload);
+        TakenDown { member, group: workload.group.as_ref(), role, may_be_primary }
     });
     shown.collect()
 }

@@ -7,6 +7,7 @@ use tonic::Status;
 
 use super::operator_actions::OperatorCall;
 use super::refusal::unknown;
+use crate::replica::view::advice::approve_alone;
 use crate::replica::view::detail;
 use allclear_core::model::claim::PostOutcome;
 use allclear_core::model::id::EventId;
@@ -52,12 +53,10 @@ impl OperatorCall<'_> {
                 blocker.message
             ));
         };
-        let known = if alone.overrides.is_empty() { "nothing" } else { &alone.overrides.join("; ") };
         Status::failed_precondition(format!(
-            "nothing is approved yet: {} may have a quorum and decide otherwise; reasons against the approval that \
-             this replica knows: {known}. To approve the event regardless, repeat the command with --revision {}",
-            alone.other_voters.join(", "),
-            event.revision
+            "nothing is approved yet. With --revision {} the command would {}",
+            event.revision,
+            approve_alone(&alone)
         ))
     }
 }

@@ -3,9 +3,11 @@
 mod returning;
 mod sentences;
 
+pub use self::sentences::approve_alone;
+
 use std::collections::BTreeMap;
 
-use self::sentences::{approve_alone, azure_line, by_hand, of_member, unmoved_primary};
+use self::sentences::{azure_line, by_hand, of_member, unmoved_primary};
 use crate::clock::{from_rfc3339, rfc3339};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
@@ -190,11 +192,12 @@ impl Commands<'_> {
             }
             let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
             let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
-            let does = format!(
-                "skip the hook {hook}: a running hook is stopped, and {}: hooks that are left run before the \
-                 approval{unmoved}",
-                self.goes_on()
-            );
+            let left = if self.event.approved_by_operator {
+                "the event is approved, without the hooks that are left".into()
+            } else {
+                format!("{}: hooks that are left run before the approval", self.goes_on())
+            };
+            let does = format!("skip the hook {hook}: a running hook is stopped, and {left}{unmoved}");
             self.add_with_reason(does, command("skip", &[id, hook]));
         }
     }

@@ -109,8 +109,8 @@ impl Teller<'_> {
             }
             Blocker::Observing => Sentences::new(
                 self.left_to_others(),
-                notice_ends,
-                self.platform(),
+                notice_ends.filter(|_| !self.is_gone()),
+                if self.is_gone() { "the event is over in a moment".into() } else { self.platform() },
                 "an operator, by approving the event, or another approver; for future events, a policy rule",
             ),
             Blocker::TooEarly { starts_at, missed } => Sentences::new(
@@ -171,12 +171,17 @@ impl Teller<'_> {
             Some(treatment) => {
                 format!("policy leaves this event to other approvers, by the rule \"{}\"", treatment.rule)
             }
-            None if self.state.observed_status(&self.event.announcement.id) == Some(&Status::Missing) => {
+            None if self.is_gone() => {
                 "no document lists the event any more; the event is over, unless a document lists the event again"
                     .into()
             }
             None => "Azure does not list the event as Scheduled, so there is nothing to approve".into(),
         }
+    }
+
+    /// No document lists the event, which was listed before.
+    fn is_gone(&self) -> bool {
+        self.state.observed_status(&self.event.announcement.id) == Some(&Status::Missing)
     }
 
     /// The operator's request to prepare the event at a time.

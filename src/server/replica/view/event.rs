@@ -107,6 +107,7 @@ fn down(found: &TakenDown<'_>) -> shown::TakenDown {
         group: found.group.map(ToString::to_string),
         role: found.role.role.as_str().into(),
         last_role: last_role(found.role),
+        may_be_primary: found.may_be_primary,
     }
 }
 

@@ -187,8 +187,8 @@ fn start(state: &State, event: &Event, (cause, is_theirs): (StartCause, bool)) -
                 "the metadata service",
             ),
             None => (
-                "the event had started when it was first seen: the notice was over, another program approved the event, \
-                 or Azure did (scheduledEventsPolicy)"
+                "the event had started when it was first seen: the notice was over, or another replica that this one \
+                 could not reach, another program or Azure (scheduledEventsPolicy) approved the event"
                     .into(),
                 "Azure",
             ),

@@ -15,6 +15,7 @@ use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;
 use crate::policy_fingerprints::PolicyFingerprints;
 use allclear_core::apply::report::{beyond_the_limit, implausible_notice_end};
+use allclear_core::model::attempt::Outcome;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::lifecycle::Stage;
@@ -145,6 +146,8 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let failing = state.failing_return(member)?;
     let slot = state.slots.get(member)?;
     let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
+    let is_blocked = matches!(failing.outcome, Outcome::Blocked(_));
+    let how = if is_blocked { "has been blocked" } else { "has failed" };
     let serves =
         if state.role(member) == Role::Primary { " By its last report, the member is the primary." } else { "" };
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
@@ -154,7 +157,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
         )
     });
     Some(format!(
-        "{member} is not back after event {}: its {} hook has failed {} times since {}: {why}. allclear retries the \
+        "{member} is not back after event {}: its {} hook {how} {} times since {}: {why}. allclear retries the \
          hook at least once a minute.{others} Repair the cause; if the member already serves, run `allclear workload \
          restored {} --reason TEXT`",
         slot.by,

@@ -34,7 +34,8 @@ pub(super) fn by_hand(event: &shown::Event, blocker: &shown::Blocker, last_docum
     };
     format!(
         "{lacks}{look}, approve the event with the Azure CLI (extension maintenance), from any machine (of a scale set: \
-         the type virtualMachineScaleSets, and the name of the set)"
+         the type virtualMachineScaleSets, and the name of the set){}",
+        unmoved_primary(event)
     )
 }
 
@@ -51,7 +52,7 @@ pub(super) fn of_member(event: &shown::Event, member: &str) -> shown::Event {
 }
 
 /// Effect and risks of an approval without a quorum.
-pub(super) fn approve_alone(alone: &shown::IsolatedApproval) -> String {
+pub fn approve_alone(alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
     // Of a pair nobody has a quorum without the other.
     let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };

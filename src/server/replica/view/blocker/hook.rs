@@ -8,7 +8,7 @@ use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Phase};
-use allclear_core::schedule::slots;
+use allclear_core::schedule::{failure, slots};
 
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by skipping the hook";
 
@@ -29,7 +29,7 @@ impl Teller<'_> {
                         self.without_its_end(message, halted, OWNER_OR_OPERATOR)
                     }
                     _ => {
-                        let (until, next) = self.in_time(*retry_at, "the hook is retried".into());
+                        let (until, next) = self.in_time(*retry_at, self.retried(*retry_at).into());
                         Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
                     }
                 }
@@ -209,7 +209,7 @@ impl Teller<'_> {
                 let word = outcome.as_str().replace('_', " ");
                 let last = outcome.reason().map_or_else(|| word.clone(), |why| format!("{word}: {why}"));
                 let message = format!("the {label} hook of {member} is retried; its last attempt: {last}");
-                (message, "the hook is retried")
+                (message, self.retried(from))
             }
         };
         let (until, next) = self.in_time(from, next.into());
@@ -222,8 +222,18 @@ impl Teller<'_> {
         )
     }
 
-    /// The next step by `at`, and for an event with a budget also the approval at the end of the budget.
+    /// What follows for a hook that is due again at a time.
+    fn retried(&self, at: Timestamp) -> &'static str {
+        let is_over = self.event.budget_for_hooks_ends().is_some_and(|ends| at >= ends);
+        if is_over { "no time is left for the hook" } else { "the hook is retried" }
+    }
+
+    /// The next step by `at`, and for an event with a budget also what the end of the budget brings.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
+        if self.will_hold() {
+            let ends = self.event.budget_for_hooks_ends().map_or_else(String::new, rfc3339);
+            return (at, format!("{next}; if it has not succeeded by {ends}, the hook that failed holds the event"));
+        }
         let Some(ends) = self.approved_without_hooks_at() else { return (at, next) };
         let when = if at > self.input.now && at < ends { format!(" at {}", rfc3339(at)) } else { String::new() };
         (
@@ -238,7 +248,12 @@ impl Teller<'_> {
     }
 
     fn approved_without_hooks_at(&self) -> Option<Timestamp> {
-        self.event.approved_without_hooks_at().filter(|_| !self.event.is_drill())
+        let is_by_budget = !self.event.is_drill() && !self.event.is_approved_by_operator() && !self.will_hold();
+        self.event.approved_without_hooks_at().filter(|_| is_by_budget)
+    }
+
+    fn will_hold(&self) -> bool {
+        !self.event.is_drill() && !self.event.is_approved_by_operator() && failure::will_hold(self.state, self.event)
     }
 
     fn why_then(&self) -> String {
