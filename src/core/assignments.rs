@@ -66,9 +66,13 @@ pub fn assignments<'a>(state: &'a State, me: &VmName) -> Vec<Assignment<'a>> {
 /// certain, so that no other attempt of the member starts in parallel. A session workload keeps its own record of
 /// attempts.
 pub fn predates_disk(state: &State, attempt: &Attempt, up_to: AttemptId) -> bool {
+    attempt.id <= up_to && attempt.outcome.is_none() && !is_of_session(state, attempt)
+}
+
+/// Whether a session workload carries out the attempt.
+pub fn is_of_session(state: &State, attempt: &Attempt) -> bool {
     let workload = state.replicas.get(&attempt.on).and_then(|replica| replica.workload(&attempt.member.workload));
-    let remembers = workload.is_some_and(Workload::is_session);
-    attempt.id <= up_to && attempt.outcome.is_none() && !remembers
+    workload.is_some_and(Workload::is_session)
 }
 
 /// Bytes of the names of VMs outside this cluster among the VMs to avoid; events that name a VM of this cluster come

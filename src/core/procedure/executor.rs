@@ -2,7 +2,7 @@
 
 use super::Host;
 use super::approval::OwnClaim;
-use crate::assignments::{Assignment, assignments, predates_disk};
+use crate::assignments::{Assignment, assignments, is_of_session, predates_disk};
 use crate::model::attempt::Attempt;
 use crate::model::event::Event;
 use crate::model::id::AttemptId;
@@ -94,8 +94,11 @@ impl Executor {
                 {
                     is_in_doubt = true;
                 }
+                // A workload may go on with an attempt that began before this replica restarted.
                 Assignment::Run { event, attempt, .. }
-                    if attempts::is_too_late(event, attempt) && !host.knows_attempt(event, attempt) =>
+                    if attempts::is_too_late(event, attempt)
+                        && !host.knows_attempt(event, attempt)
+                        && !(attempt.id <= self.left_over && is_of_session(state, attempt)) =>
                 {
                     let is_left_over = attempt.id <= self.left_over;
                     host.stop_attempt(AssignedAttempt { event, attempt, restart_restore_if_lost: false, is_left_over });

@@ -54,8 +54,8 @@ pub fn is_wanted(state: &State, event: &Event, attempt: &Attempt) -> bool {
     event.stage() < Stage::Started
 }
 
-/// Whether the attempt may not begin any more: the event was claimed, approved or started without the attempt, because the
-/// replica that was to run it did not answer. A failover that begins now would be cut off with the VM.
+/// Whether an attempt that has not begun may not begin any more: the event was claimed, approved or started without the
+/// attempt. A failover that begins now would be cut off with the VM.
 pub fn is_too_late(event: &Event, attempt: &Attempt) -> bool {
     let prepares = attempt.hook.phase < Phase::Restore && attempt.intent != Intent::Undo;
     let gone_on = event.entered.last().filter(|(stage, _)| (Stage::Claimed..=Stage::Started).contains(stage));

@@ -192,7 +192,7 @@ impl HookExecutor {
             let wanted = open.is_some_and(|(event, attempt)| {
                 attempt.outcome.is_none()
                     && attempts::is_wanted(&state, event, attempt)
-                    && !attempts::is_too_late(event, attempt)
+                    && (is_left_over || !attempts::is_too_late(event, attempt))
             });
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "hook started");
