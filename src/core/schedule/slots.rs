@@ -9,7 +9,7 @@ use crate::model::slot::{Slot, SlotCause, SlotState};
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::treatment::Action;
-use crate::model::workload::{Member, RunsOn};
+use crate::model::workload::{Member, Phase, RunsOn};
 use crate::schedule::affected_members::needed;
 use crate::schedule::failure::holding_failure_among;
 use crate::schedule::groups::{by_group, filled, max_unavailable};
@@ -246,7 +246,9 @@ pub fn holds_slots(state: &State, event: &Event) -> bool {
 /// Whether the event returns its slots now. Not shortly before the notice ends: the platform then starts the event anyway.
 pub(crate) fn gives_back_now(state: &State, event: &Event, now: Timestamp) -> bool {
     let is_due = gives_back_at(state, event).is_some_and(|at| now >= at);
-    is_due && (event.is_drill() || !last_call::is_near(event, now)) && is_stuck(state, event, now)
+    // A failover stopped half way would leave no primary in the group.
+    let runs_failover = || event.attempts.iter().any(|it| it.outcome.is_none() && it.hook.phase == Phase::Failover);
+    is_due && !runs_failover() && (event.is_drill() || !last_call::is_near(event, now)) && is_stuck(state, event, now)
 }
 
 /// The time when the event returns its slots, unless the event can go on before. `None` without a return before the

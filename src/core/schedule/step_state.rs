@@ -139,7 +139,7 @@ fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>>
 /// Whether the hook has failed by this end of its phase, and is not waived.
 pub(crate) fn has_failed_by(event: &Event, step: &Step<'_>, ends: Timestamp) -> bool {
     let is_waived = event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id);
-    !is_waived && failed_in_time(step, ends).is_some()
+    !is_waived && !step.is_done_elsewhere && failed_in_time(step, ends).is_some()
 }
 
 /// The failure of a hook whose budget is over. A last call gives time to hooks that have not failed: with a second run of
@@ -236,9 +236,12 @@ pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
     }
 }
 
-/// Whether a failover began and is not known to be done: the group may have no primary until the failover runs again.
+/// Whether a failover began, and was neither done nor undone since: the group may have no primary until the failover runs
+/// again.
 pub(crate) fn is_half_done(step: &Step<'_>) -> bool {
-    step.id.phase == Phase::Failover && step.forward().any(may_have_begun)
+    let is_end = |attempt: &&&Attempt| attempt.outcome.as_ref().is_some_and(|(outcome, _)| outcome.is_favourable());
+    let ended = step.attempts.iter().rev().find(is_end).map(|attempt| attempt.id);
+    step.id.phase == Phase::Failover && step.forward().any(|run| Some(run.id) > ended && may_have_begun(run))
 }
 
 /// Whether the hook was begun, and is not known to be done or not applicable.

@@ -73,10 +73,15 @@ pub(super) fn violated(
     (!repeats && exceeds(before, before, event)).then_some(Violation::BudgetExceeded)
 }
 
-/// A failover that began without an end is run again: the group may have no primary until then.
+/// A failover that began, and was neither done nor undone since, is run again: the group may have no primary until then.
 fn completes(event: &Event, attempt: &Attempt) -> bool {
+    let is_of_hook = |earlier: &&Attempt| {
+        (&earlier.member, earlier.hook, earlier.stint) == (&attempt.member, attempt.hook, attempt.stint)
+    };
+    let is_end = |it: &&Attempt| matches!(it.outcome, Some((Outcome::Done | Outcome::NotApplicable, _)));
+    let ended = event.attempts.iter().filter(is_of_hook).rfind(is_end).map(|end| end.id);
     let has_begun = |earlier: &Attempt| {
-        let is_same = (&earlier.member, earlier.hook, earlier.stint) == (&attempt.member, attempt.hook, attempt.stint);
+        let is_same = is_of_hook(&earlier) && Some(earlier.id) > ended;
         let is_idle =
             matches!(earlier.outcome, None | Some((Outcome::Done | Outcome::NotApplicable | Outcome::Blocked(_), _)));
         is_same && earlier.intent == Intent::Run && !is_idle
