@@ -228,7 +228,10 @@ fn post_failed(event: &Event, last: &Claim) -> Option<Blocker> {
 fn replica_away(state: &State, event: &Event, input: &PlanningInput, found: &Blocker) -> Option<Blocker> {
     let (member, hook) = match found {
         Blocker::HookWaiting { member, hook, .. } | Blocker::HookBlocked { member, hook, .. } => (member, hook),
-        Blocker::HookRunning { member, hook, on, .. } if !input.reaches(on) => (member, hook),
+        // A user's event does not wait for the hook's deadline.
+        Blocker::HookRunning { member, hook, on, .. } if event.is_user_initiated() && !input.reaches(on) => {
+            (member, hook)
+        }
         _ => return None,
     };
     if slots::waits_for_last_call(event) {

@@ -33,7 +33,7 @@ pub struct TakenDown<'a> {
     pub member: Member,
     pub group: Option<&'a GroupName>,
     pub role: KnownRole,
-    /// The role is not known, and no other member of the group reports the primary.
+    /// The role is not known, and no reachable member of the group reports the primary.
     pub may_be_primary: bool,
 }
 

@@ -5,9 +5,12 @@ use crate::model::attempt::{Attempt, BlockedCount, Outcome, Progress};
 use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, VmName};
+use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Phase;
+use crate::schedule::failure;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// Limit of a request for more time in a restore, because a restore has no end of its own.
@@ -87,8 +90,9 @@ pub(crate) fn finish_attempt(
         let BlockedCount { times, since } = attempt.blocked.unwrap_or(first);
         attempt.blocked = Some(BlockedCount { times: times.saturating_add(1), since });
     }
-    let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
+    let (member, stint, phase, begun) = (attempt.member.clone(), attempt.stint, attempt.hook.phase, attempt.begun_at);
     event.revision += u64::from(!is_as_before);
+    restart_waiting_budgets(state, id, &member.vm, begun);
     // A restore to be cancelled that succeeded regardless: the member is no longer sick.
     if let Some(slot) = state.slots.get_mut(&member)
         && phase == Phase::Restore
@@ -113,6 +117,26 @@ pub(crate) fn expire_attempt(state: &mut State, id: &EventId, attempt: AttemptId
     }
     let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
     attempt.outcome = Some((Outcome::Unknown(reason), now));
+    let (vm, begun) = (attempt.member.vm.clone(), attempt.begun_at);
     event.revision += 1;
+    restart_waiting_budgets(state, id, &vm, begun);
     Ok(())
+}
+
+/// Lets the budgets of other events of the VM count from now on: their hooks waited for this long hook.
+fn restart_waiting_budgets(state: &mut State, id: &EventId, vm: &VmName, begun: Timestamp) {
+    let now = state.now;
+    let waited = |event: &Event| {
+        let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
+        let is_long = budget.is_some_and(|budget| now.since(begun) >= budget / 4);
+        is_long && event.announcement.id != *id && event.affects(vm) && event.stage() <= Stage::Preparing
+    };
+    let holds = |event: &Event| failure::holding_failure(state, event, begun).is_some();
+    let waiting = state.open_events().filter(|event| waited(event) && !holds(event));
+    let waiting: Vec<EventId> = waiting.map(|event| event.announcement.id.clone()).collect();
+    for other in waiting {
+        if let Ok(event) = open(state, &other) {
+            event.restart_budget(now);
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) fn restart_budgets(state: &mut State, last_entry: Timestamp) {
         let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
         event.stage() <= Stage::Preparing
             && budget.is_some_and(|budget| lost >= budget / 4)
-            && failure::holding_failure(state, event, now).is_none()
+            && failure::holding_failure(state, event, last_entry).is_none()
     };
     let short: Vec<EventId> =
         state.open_events().filter(is_short_of_time).map(|event| event.announcement.id.clone()).collect();

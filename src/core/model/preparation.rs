@@ -33,8 +33,7 @@ impl Event {
     }
 
     /// When the event is approved although not every hook is settled: the budget counts from the time at which the
-    /// event has all slots (R9), and anew from an operator's retry of a hook, from the end of a halt and from the begin of
-    /// a leadership.
+    /// event has all slots (R9), and anew from an operator's retry and from `halted_until`.
     pub fn budget_ends(&self) -> Option<Timestamp> {
         let budget = self.treatment.as_ref().and_then(|treatment| treatment.budget)?;
         let from = self.slots_since?.max(self.preparation_starts());
