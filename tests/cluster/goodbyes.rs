@@ -70,6 +70,8 @@ async fn a_workload_with_calls_that_says_goodbye_is_away_at_once_and_its_next_pr
     assert_eq!(calls.say_goodbye(goodbye).await.unwrap_err().code(), Code::NotFound);
     assert!(!cluster.status(0).await.unwrap().workloads[0].connected);
     let mut database = Dialled::at(&cluster.door(0), second(knows(&step.attempt, None))).await;
+    let Told::Deadline(reminder) = database.next().await.unwrap() else { panic!("it is not told what is open") };
+    assert_eq!(reminder.attempt, step.attempt);
     database.ends(&step.attempt, done()).await;
     database.acknowledged(&step.attempt).await;
     let event = cluster.until_stage(0, &id, "started").await;

@@ -280,7 +280,7 @@ pub struct TakenDown {
     pub role: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "5")]
     pub last_role: ::core::option::Option<LastRole>,
-    /// The role is not known, and no other member of the group reports the primary: the member may be the primary.
+    /// The role is not known, and no reachable member of the group reports the primary: the member may be the primary.
     #[prost(bool, tag = "6")]
     pub may_be_primary: bool,
 }

@@ -13,7 +13,9 @@ fn primary(down: &shown::TakenDown) -> Option<String> {
         return Some(format!("{vm} holds the primary of {of}"));
     }
     if down.may_be_primary {
-        return Some(format!("{vm} may hold the primary of {of} (its role is not known, and no other member has it)"));
+        return Some(format!(
+            "{vm} may hold the primary of {of} (its role is not known, and no other member that answers has it)"
+        ));
     }
     let last = down.last_role.as_ref().filter(|last| last.role == "primary")?;
     Some(match &last.unreachable_since {

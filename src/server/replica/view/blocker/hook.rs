@@ -231,7 +231,7 @@ impl Teller<'_> {
     /// The next step by `at`, and for an event with a budget also what the end of the budget brings.
     fn in_time(&self, at: Timestamp, next: String) -> (Timestamp, String) {
         if self.will_hold() {
-            let ends = self.event.budget_for_hooks_ends().map_or_else(String::new, rfc3339);
+            let ends = rfc3339(self.event.preparation_ends());
             return (at, format!("{next}; if it has not succeeded by {ends}, the hook that failed holds the event"));
         }
         let Some(ends) = self.approved_without_hooks_at() else { return (at, next) };
