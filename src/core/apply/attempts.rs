@@ -1,15 +1,14 @@
 //! Reports of a replica about the attempts on this replica: progress, outcome, and the need for more time.
 
 use crate::apply::access::{Applied, open};
+use crate::apply::budgets;
 use crate::model::attempt::{Attempt, BlockedCount, Outcome, Progress};
 use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{AttemptId, EventId, VmName};
-use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::Phase;
-use crate::schedule::failure;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -90,9 +89,10 @@ pub(crate) fn finish_attempt(
         let BlockedCount { times, since } = attempt.blocked.unwrap_or(first);
         attempt.blocked = Some(BlockedCount { times: times.saturating_add(1), since });
     }
-    let (member, stint, phase, begun) = (attempt.member.clone(), attempt.stint, attempt.hook.phase, attempt.begun_at);
+    let (member, stint, phase) = (attempt.member.clone(), attempt.stint, attempt.hook.phase);
+    let ended = attempt.clone();
     event.revision += u64::from(!is_as_before);
-    restart_waiting_budgets(state, id, &member.vm, begun);
+    restart_waiting_budgets(state, id, &ended);
     // A restore to be cancelled that succeeded regardless: the member is no longer sick.
     if let Some(slot) = state.slots.get_mut(&member)
         && phase == Phase::Restore
@@ -117,26 +117,25 @@ pub(crate) fn expire_attempt(state: &mut State, id: &EventId, attempt: AttemptId
     }
     let reason = alloc::format!("{} did not say by the deadline how it ended", attempt.on);
     attempt.outcome = Some((Outcome::Unknown(reason), now));
-    let (vm, begun) = (attempt.member.vm.clone(), attempt.begun_at);
+    let ended = attempt.clone();
     event.revision += 1;
-    restart_waiting_budgets(state, id, &vm, begun);
+    restart_waiting_budgets(state, id, &ended);
     Ok(())
 }
 
-/// Lets the budgets of other events of the VM count from now on: their hooks waited for this long hook.
-fn restart_waiting_budgets(state: &mut State, id: &EventId, vm: &VmName, begun: Timestamp) {
-    let now = state.now;
-    let waited = |event: &Event| {
+/// Lets the budgets of other events of the member count from now on, if their hooks waited for this long hook, and none of
+/// them began meanwhile.
+fn restart_waiting_budgets(state: &mut State, id: &EventId, ended: &Attempt) {
+    let lasted = state.now.since(ended.begun_at);
+    let waited = |event: &&Event| {
         let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
-        let is_long = budget.is_some_and(|budget| now.since(begun) >= budget / 4);
-        is_long && event.announcement.id != *id && event.affects(vm) && event.stage() <= Stage::Preparing
+        let Some((budget, ends)) = budget.zip(event.budget_ends()) else { return false };
+        let begun = |own: &Attempt| own.member == ended.member && own.begun_at >= ends.minus(budget);
+        let is_other = event.announcement.id != *id && event.affects(&ended.member.vm);
+        is_other && ended.hook.phase < Phase::Restore && lasted >= budget / 4 && !event.attempts.iter().any(begun)
     };
-    let holds = |event: &Event| failure::holding_failure(state, event, begun).is_some();
-    let waiting = state.open_events().filter(|event| waited(event) && !holds(event));
-    let waiting: Vec<EventId> = waiting.map(|event| event.announcement.id.clone()).collect();
-    for other in waiting {
-        if let Ok(event) = open(state, &other) {
-            event.restart_budget(now);
-        }
+    let waiting: Vec<EventId> = state.open_events().filter(waited).map(|event| event.announcement.id.clone()).collect();
+    for event in waiting {
+        budgets::restart_after_a_wait(state, &event, ended.begun_at);
     }
 }

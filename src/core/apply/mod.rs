@@ -7,6 +7,7 @@
 pub mod access;
 mod approvals;
 pub mod attempts;
+mod budgets;
 pub mod decommission;
 pub mod drill;
 pub mod event_end;

@@ -1,6 +1,7 @@
 //! Leadership, suspects, and the reports that clear suspects (`SPEC.md` 7).
 
 use crate::apply::access::{Applied, open, registered};
+use crate::apply::budgets;
 use crate::apply::report;
 use crate::apply::stages;
 use crate::apply::stages::enter_stage;
@@ -14,7 +15,6 @@ use crate::model::lifecycle::Stage;
 use crate::model::reconcile_state::Leadership;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::schedule::failure;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -33,19 +33,15 @@ pub(crate) fn begin_leadership(state: &mut State, by: &VmName, term: u64, turn: 
 /// Lets budgets count from a leadership that begins long after the last entry: no hook began while no leader had a quorum,
 /// and the new leader would approve the events in this moment, without their hooks. A short election costs no time.
 pub(crate) fn restart_budgets(state: &mut State, last_entry: Timestamp) {
-    let (now, lost) = (state.now, state.now.since(last_entry));
+    let lost = state.now.since(last_entry);
     let is_short_of_time = |event: &&Event| {
         let budget = event.treatment.as_ref().and_then(|treatment| treatment.budget);
-        event.stage() <= Stage::Preparing
-            && budget.is_some_and(|budget| lost >= budget / 4)
-            && failure::holding_failure(state, event, last_entry).is_none()
+        budget.is_some_and(|budget| lost >= budget / 4)
     };
     let short: Vec<EventId> =
         state.open_events().filter(is_short_of_time).map(|event| event.announcement.id.clone()).collect();
     for id in short {
-        if let Ok(event) = open(state, &id) {
-            event.restart_budget(now);
-        }
+        budgets::restart_after_a_wait(state, &id, last_entry);
     }
 }
 

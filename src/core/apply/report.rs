@@ -126,9 +126,10 @@ pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     event.revision += 1;
     if is_other {
         event.decided_at_revision = event.revision;
-        event.restart_budget(now);
     }
     if is_treated_otherwise && event.stage() < Stage::Started {
+        // Other hooks may be required now.
+        event.restart_budget(now);
         (event.treatment, event.treated) = (None, None);
     }
 }

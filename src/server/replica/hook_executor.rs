@@ -182,6 +182,8 @@ impl HookExecutor {
         {
             return;
         }
+        // A workload may go on with an attempt that began before this replica restarted.
+        let goes_on = is_left_over && matches!(call, HookCall::Session(_));
         let (hooks, cluster) = (self.clone(), self.cluster.clone());
         let task = self.task(event, attempt, key);
         let (event, attempt) = (event.announcement.id.clone(), attempt.id);
@@ -192,7 +194,7 @@ impl HookExecutor {
             let wanted = open.is_some_and(|(event, attempt)| {
                 attempt.outcome.is_none()
                     && attempts::is_wanted(&state, event, attempt)
-                    && (is_left_over || !attempts::is_too_late(event, attempt))
+                    && (goes_on || !attempts::is_too_late(event, attempt))
             });
             if confirmed && wanted {
                 tracing::info!(attempt = task.attempt, phase = %task.phase, workload = %task.workload, "hook started");

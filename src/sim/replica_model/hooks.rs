@@ -116,7 +116,7 @@ fn start(here: &ModelContext, event: &Event, attempt: &Attempt, key: Key, is_lef
         let wanted = open.filter(|(event, attempt)| {
             attempt.outcome.is_none()
                 && attempts::is_wanted(&state, event, attempt)
-                && (is_left_over || !attempts::is_too_late(event, attempt))
+                && !attempts::is_too_late(event, attempt)
         });
         if let Some((event, attempt)) = wanted.filter(|_| confirmed) {
             let left = event.deadline_of(attempt).since(here.time());
