@@ -23,7 +23,8 @@ pub struct KnownRole {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastRole {
     pub role: Role,
-    /// Since when the replica is unreachable, or the session is disconnected; `None` if another member of the group reports the primary too.
+    /// The start of the silence of the replica or the session; `None` if another member of the group reports the primary
+    /// too.
     pub unreachable_since: Option<Timestamp>,
 }
 
@@ -47,7 +48,7 @@ pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> Know
         last: Some(LastRole { role, unreachable_since }).filter(|_| role != Role::Unknown),
     };
     if !input.reaches(&member.vm) {
-        // An isolated replica knows of a silent voter only since when it has no leader.
+        // An isolated replica knows the start of a voter's silence only as the loss of the leader.
         let since = input.peers.get(&member.vm).map(|contact| contact.since);
         let since = since.or(input.isolated.as_ref().map(|isolated| isolated.since)).unwrap_or(input.now);
         return old(Some(to_the_second(since)));

@@ -3,11 +3,14 @@
 use std::time::{Duration, Instant};
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
+use allclear::wire::pb::allclear::workload::v1 as pb;
+use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::cluster::{Cluster, signal_process};
-use super::sessions::outcomes;
+use super::dialled::{Dialled, done, knows};
+use super::sessions::{database, outcomes};
 use super::workload::hook;
 
 #[tokio::test]
@@ -146,6 +149,27 @@ async fn a_replica_that_answers_again_after_the_approval_begins_no_failover_of_t
     assert_eq!(cluster.hooks.begun(), [""; 0]);
     cluster.cloud.finish(&id).await;
     cluster.closed_everywhere(&id).await;
+}
+
+#[tokio::test]
+async fn a_failover_of_a_session_goes_on_when_its_replica_is_back_after_the_start_of_the_event() {
+    let mut cluster = Cluster::of(&["db-0", "db-1", "db-2"]).also("cluster.takeover_after", "3s").start().await;
+    let affected = (cluster.leader(0).await + 1) % 3;
+    let hooks = [pb::Phase::Failover, pb::Phase::Restore];
+    let mut first = Dialled::at(&cluster.door(affected), database(&hooks)).await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": affected })).await;
+    let step = first.step().await;
+    cluster.kill(affected);
+    cluster.until_stage((affected + 1) % 3, &id, "started").await;
+    cluster.start(affected);
+    let known = knows(&step.attempt, None);
+    let mut second = Dialled::at(&cluster.door(affected), pb::Hello { known, ..database(&hooks) }).await;
+    let told = second.next().await.unwrap();
+    assert!(matches!(&told, Told::Deadline(reminder) if reminder.attempt == step.attempt), "{told:?}");
+    second.ends(&step.attempt, done()).await;
+    second.acknowledged(&step.attempt).await;
+    let event = cluster.event((affected + 1) % 3, &id).await.unwrap();
+    assert_eq!(outcomes(&event), [("failover", "run", Some("done"))]);
 }
 
 #[tokio::test]

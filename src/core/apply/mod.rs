@@ -45,12 +45,12 @@ use crate::schedule::step;
 
 /// Applies one entry to the state.
 pub fn apply(state: &mut State, entry: &Entry) -> ApplyResult {
-    let last = state.now;
-    state.now = last.max(entry.at);
+    let last_entry = state.now;
+    state.now = last_entry.max(entry.at);
     match dispatch(state, &entry.by, &entry.command) {
         Ok(()) => {
             if let Command::BeginLeadership(_) = entry.command {
-                reconciliation::restart_budgets(state, last);
+                reconciliation::restart_budgets(state, last_entry);
             }
             drill::stop_drill_for_event(state);
             stages::reopen_after_expired_claims(state);
@@ -225,7 +225,7 @@ fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
         // A skip is an operator's request.
         WaiverReason::Skipped { .. } => return Err(Rejection::NotYours),
     }
-    if event.waivers.iter().any(|waiver| waiver.member == *member && waiver.hook == hook) {
+    if event.waiver(member, hook).is_some() {
         return Err(Rejection::Repeated);
     }
     event.waivers.push(Waiver { member: member.clone(), hook, why: why.clone(), at: now });

@@ -1,6 +1,6 @@
 //! Applies requests of operators (`SPEC.md` 11).
 //!
-//! A hold or a pause stops further claims and nothing else: an existing claim stays. Both have an end.
+//! A hold or a pause stops further claims and no existing claim. Each has an end.
 
 use crate::apply::access::{Applied, open};
 use crate::apply::slots;
@@ -114,7 +114,7 @@ fn skip(state: &mut State, id: &EventId, member: &Member, hook: HookId, asker: R
     let why = WaiverReason::Skipped { who: asker.who.into(), reason: asker.reason.into() };
     let event = open(state, id)?;
     event.waivers.push(Waiver { member: member.clone(), hook, why, at: now });
-    // The operator removed a reason for which the event gave its slots back (R6), and for which later hooks waited.
+    // A reason of the return of the slots (R6), and of the wait of later hooks, is removed.
     event.times_given_back = 0;
     event.restart_budget(now);
     event.revision += 1;

@@ -128,7 +128,7 @@ fn return_members(state: &mut State) {
         .collect();
     for member in back {
         let slot = state.slots.remove(&member);
-        // The member has just become ready, and its readiness from before its departure no longer counts.
+        // The member has just become ready, and the readiness before the departure no longer counts.
         let is_ready = slot.is_some_and(|slot| restore::has_become_ready(state, &member, &slot));
         let condition = state.condition(&member).filter(|known| is_ready && known.readiness == Readiness::NotReady);
         if let (Some(condition), Ok(replica)) = (condition, registered(state, &member.vm)) {
@@ -158,8 +158,8 @@ fn mark_stuck_events(state: &mut State) {
     }
 }
 
-/// Updates the time until which no disruptive hook of an event may begin. The budget counts from that time: otherwise the
-/// event would be approved in that moment, without its hooks.
+/// Updates the end of the time in which no disruptive hook of an event may begin. The budget counts from this end: otherwise
+/// the end would approve the event without its hooks.
 fn mark_halted_events(state: &mut State) {
     let now = state.now;
     let changed = state.open_events().filter_map(|event| {

@@ -1,6 +1,6 @@
-//! The attempts of an event.
+//! The attempts and waivers of an event.
 
-use crate::model::attempt::Attempt;
+use crate::model::attempt::{Attempt, Waiver};
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::id::AttemptId;
@@ -10,13 +10,18 @@ use alloc::string::String;
 
 impl Event {
     /// The identity of one hook of one workload in this event, equal for every attempt, leader and restart. The time of
-    /// the first sight distinguishes an event that comes back under the same id, and the stint a member that was
-    /// restored and is taken out of service again.
+    /// the first sight distinguishes the return of an event under the same id, and the stint distinguishes a second
+    /// departure of a restored member.
     pub fn step_id(&self, attempt: &Attempt) -> String {
         let (id, Timestamp(first_seen)) = (&self.announcement.id, self.first_seen());
         let Attempt { member: Member { vm, workload }, hook: HookId { phase, key }, stint, .. } = attempt;
         let stint = if *phase == Phase::Checkpoint { 0 } else { *stint };
         alloc::format!("{id}@{first_seen}.{stint}/{vm}/{workload}/{phase}/{key:x}")
+    }
+
+    /// The reason for which the event does not wait for the hook.
+    pub(crate) fn waiver(&self, member: &Member, hook: HookId) -> Option<&Waiver> {
+        self.waivers.iter().find(|waiver| waiver.member == *member && waiver.hook == hook)
     }
 
     pub fn attempt(&self, id: AttemptId) -> Option<&Attempt> {

@@ -1,6 +1,6 @@
 //! The hooks of an event that are not done: still to come, or missing at its start.
 
-use crate::model::attempt::{Waiver, WaiverReason};
+use crate::model::attempt::WaiverReason;
 use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::lifecycle::Stage;
@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty after the approval of an operator: the
 /// operator saw the skipped hooks. The hooks of a VM that was unreachable at an isolated approval are not missing, because
-/// no replica could run these hooks. A failover is not missing if another member is the primary, and is missing although
-/// its replica was unreachable: the primary went down with its VM.
+/// no replica could run these hooks. A failover is not missing if another member is the primary. A
+/// failover given up with its unreachable replica is missing: the primary went down with its VM.
 pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     let is_chosen = event.is_approved_by_operator() || event.has_isolated_approval_of_operator();
     if event.stage() != Stage::Started || event.is_drill() || is_chosen {
@@ -36,9 +36,8 @@ pub fn missing_hooks(state: &State, event: &Event) -> Vec<(Member, HookId)> {
 
 /// Whether the failover was given up because no replica could run it.
 fn is_waived_failover(event: &Event, step: &Step<'_>) -> bool {
-    let is_of = |waiver: &Waiver| waiver.member == step.member && waiver.hook == step.id;
-    let is_unreachable = |waiver: &Waiver| waiver.why == WaiverReason::Unreachable;
-    step.id.phase == Phase::Failover && event.waivers.iter().any(|waiver| is_of(waiver) && is_unreachable(waiver))
+    let waiver = event.waiver(&step.member, step.id);
+    step.id.phase == Phase::Failover && waiver.is_some_and(|waiver| waiver.why == WaiverReason::Unreachable)
 }
 
 /// The hooks before the approval that have not begun yet, in the order of each workload.

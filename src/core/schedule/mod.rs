@@ -16,6 +16,7 @@ pub mod next_steps;
 pub mod peers;
 pub mod required;
 pub mod restore;
+mod retry_delay;
 pub mod skip_reason;
 pub mod slot_queue;
 pub mod slot_taking;

@@ -5,19 +5,10 @@ use crate::model::event::Event;
 use crate::model::lifecycle::Stage;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, OnAbsent, OnFailure, Phase};
+use crate::schedule::retry_delay::{BLOCKED_RETRY_AFTER, backoff, step_retry_delay};
 use crate::schedule::step::Step;
 use alloc::string::String;
 use core::time::Duration;
-
-/// The pause before the second attempt; doubled for each further attempt.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(30);
-
-const RESTORE_AGAIN_AFTER_AT_MOST: Duration = Duration::from_mins(1);
-
-/// The pause before a blocked hook is tried again.
-pub(crate) const BLOCKED_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A hook with `on_failure = "continue"` that is blocked for so long gives way.
 const BLOCKED_AT_MOST: Duration = Duration::from_secs(30);
@@ -52,9 +43,7 @@ pub fn step_state<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepSta
 
 /// The progress of a step, regardless of an undo under way.
 pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) -> StepState<'a> {
-    if step.is_done_elsewhere
-        || event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id)
-    {
+    if is_set_aside(event, step) {
         return StepState::Satisfied;
     }
     let ends = event.latest_end_of_phase(step.id.phase);
@@ -136,10 +125,14 @@ fn failed_in_time<'a>(step: &Step<'a>, ends: Timestamp) -> Option<StepState<'a>>
     Some(StepState::Failed(outcome.reason().unwrap_or_else(|| outcome.as_str()).into()))
 }
 
-/// Whether the hook has failed by this end of its phase, and is not waived.
+/// Whether the hook failed before this end of its phase, and the event waits for the hook.
 pub(crate) fn has_failed_by(event: &Event, step: &Step<'_>, ends: Timestamp) -> bool {
-    let is_waived = event.waivers.iter().any(|waiver| waiver.member == step.member && waiver.hook == step.id);
-    !is_waived && !step.is_done_elsewhere && failed_in_time(step, ends).is_some()
+    !is_set_aside(event, step) && failed_in_time(step, ends).is_some()
+}
+
+/// Whether the hook is waived, or done for another event of the stint.
+fn is_set_aside(event: &Event, step: &Step<'_>) -> bool {
+    step.is_done_elsewhere || event.waiver(&step.member, step.id).is_some()
 }
 
 /// The failure of a hook whose budget is over. A last call gives time to hooks that have not failed: with a second run of
@@ -195,25 +188,10 @@ fn may_repeat(step: &Step<'_>, runs: usize) -> bool {
     step.id.phase >= Phase::Restore || runs < usize::try_from(step.hook.max_attempts).unwrap_or(usize::MAX)
 }
 
-fn step_retry_delay(step: &Step<'_>, runs: usize) -> Duration {
-    if step.id.phase == Phase::Restore {
-        return (RETRY_AFTER * (1 << doublings(runs, 6))).min(RESTORE_AGAIN_AFTER_AT_MOST);
-    }
-    backoff(runs)
-}
-
 /// Time since which the step has been blocked, without another outcome in between.
 pub fn blocked_since(step: &Step<'_>) -> Option<Timestamp> {
     let known = step.forward().rev().filter(|attempt| attempt.outcome.is_some() || attempt.blocked.is_some());
     known.map_while(Attempt::blocked_since).min()
-}
-
-pub(crate) fn backoff(runs: usize) -> Duration {
-    (RETRY_AFTER * (1 << doublings(runs, 5))).min(RETRY_AFTER_AT_MOST)
-}
-
-fn doublings(runs: usize, most: u32) -> u32 {
-    u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX).min(most)
 }
 
 /// Whether the last outcome is a `done` too old to rely on.
@@ -239,9 +217,9 @@ pub fn is_satisfied(event: &Event, step: &Step<'_>, now: Timestamp) -> bool {
 /// Whether a failover began, and was neither done nor undone since: the group may have no primary until the failover runs
 /// again.
 pub(crate) fn is_half_done(step: &Step<'_>) -> bool {
-    let is_end = |attempt: &&&Attempt| attempt.outcome.as_ref().is_some_and(|(outcome, _)| outcome.is_favourable());
-    let ended = step.attempts.iter().rev().find(is_end).map(|attempt| attempt.id);
-    step.id.phase == Phase::Failover && step.forward().any(|run| Some(run.id) > ended && may_have_begun(run))
+    let is_end = |it: &&&Attempt| it.outcome.as_ref().is_some_and(|(outcome, _)| outcome.is_favourable());
+    let end = step.attempts.iter().rfind(is_end).map(|attempt| attempt.id);
+    step.id.phase == Phase::Failover && step.forward().any(|run| Some(run.id) > end && may_have_begun(run))
 }
 
 /// Whether the hook was begun, and is not known to be done or not applicable.

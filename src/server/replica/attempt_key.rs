@@ -1,10 +1,12 @@
 //! Keys of attempts: the names of this VM's hook runs, and the corresponding attempts of the log.
 
+use super::cluster::ClusterHandle;
 use crate::hooks::HookOutcome;
 use allclear_core::model::attempt::{Attempt, Outcome};
 use allclear_core::model::command::bounded;
 use allclear_core::model::id::{AttemptId, EventId, WorkloadName};
 use allclear_core::model::state::State;
+use allclear_core::schedule::attempts;
 
 /// Reads a key made by `EventId::key_of`.
 pub(super) fn parse(key: &str) -> Option<(EventId, AttemptId)> {
@@ -57,6 +59,17 @@ pub(super) fn outcome(ended: HookOutcome) -> Outcome {
         HookOutcome::Cancelled => Outcome::Cancelled,
         HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => Outcome::Unknown(bounded(&reason)),
     }
+}
+
+/// An attempt that was stopped because the event leaves less time than at the attempt's start has timed out.
+pub(super) fn in_time(cluster: &ClusterHandle, key: &str, outcome: Outcome) -> Outcome {
+    let state = cluster.state();
+    let event = parse(key).and_then(|(event, _)| state.event(&event));
+    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, cluster.time.now()));
+    if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
+        return Outcome::TimedOut("the event left the hook less time than at its start".into());
+    }
+    outcome
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::attempt_key::{find, is_settled, outcome, parse};
+use super::attempt_key::{find, in_time, is_settled, outcome, parse};
 use super::cluster::ClusterHandle;
 pub use super::former_hooks::Former;
 pub use super::hook_calls::{Configured, HookCalls};
@@ -288,15 +288,4 @@ impl HookExecutor {
             drill: event.drill.as_ref().map(|drill| drill.mode),
         }
     }
-}
-
-/// An attempt that was stopped because the event leaves less time than at the attempt's start has timed out.
-fn in_time(cluster: &ClusterHandle, key: &str, outcome: Outcome) -> Outcome {
-    let state = cluster.state();
-    let event = parse(key).and_then(|(event, _)| state.event(&event));
-    let is_overrun = |event| find(&state, key).is_some_and(|it| attempts::is_overrun(event, it, cluster.time.now()));
-    if outcome == Outcome::Cancelled && event.is_some_and(is_overrun) {
-        return Outcome::TimedOut("the event left the hook less time than at its start".into());
-    }
-    outcome
 }
