@@ -168,7 +168,8 @@ async fn a_failover_of_a_session_goes_on_when_its_replica_is_back_after_the_star
     assert!(matches!(&told, Told::Deadline(reminder) if reminder.attempt == step.attempt), "{told:?}");
     second.ends(&step.attempt, done()).await;
     second.acknowledged(&step.attempt).await;
-    let event = cluster.event((affected + 1) % 3, &id).await.unwrap();
+    let has_outcome = |event: &Event| event.hooks.iter().all(|hook| hook.outcome.is_some());
+    let event = cluster.until_event((affected + 1) % 3, &id, "with the outcome", has_outcome).await;
     assert_eq!(outcomes(&event), [("failover", "run", Some("done"))]);
 }
 

@@ -144,7 +144,8 @@ async fn an_operator_approves_what_they_have_seen_though_a_hook_hangs() {
     let id = cluster.cloud.announce(json!({ "type": "Redeploy", "source": "Platform", "vm": 0 })).await;
     cluster.seen_by_all(&id).await;
     cluster.until_true("the drain", async || cluster.hooks.begun() == ["drain"]).await;
-    let revision = cluster.event(1, &id).await.unwrap().revision;
+    let is_running = |event: &Event| !event.hooks.is_empty();
+    let revision = cluster.until_event(1, &id, "with its hook", is_running).await.revision;
     let current = format!("revision {revision} now");
     for stale in [&["approve", &id, "--reason", "why"][..], &["approve", &id, "--reason", "why", "--revision", "1"]] {
         let why = refused(&cluster, 1, stale);
@@ -335,10 +336,10 @@ async fn who_moved_leadership_and_why_is_in_the_timeline() {
         refused(&cluster, 2, &unknown);
     }
     done(&cluster, 2, &["leader", "transfer", &heir, "--reason", "its disk is slow"]);
-    let event = cluster.event(2, &id).await.unwrap();
-    assert!(!happened(&event, ["requested", "db-9"]), "nothing was changed: {event:#?}");
     let moved = format!("{} requested: transfer of leadership to {heir}", who(2));
-    assert!(happened(&event, [&moved, "its disk is slow"]), "{event:#?}");
+    let is_told = |event: &Event| happened(event, [&moved, "its disk is slow"]);
+    let event = cluster.until_event(2, &id, "with the transfer", is_told).await;
+    assert!(!happened(&event, ["requested", "db-9"]), "nothing was changed: {event:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,7 +94,9 @@ async fn a_replica_that_lost_its_disk_follows_without_a_vote_and_disturbs_nobody
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vote_is_never_given_by_a_replica_that_lost_its_disk() {
-    let mut cluster = Cluster::formed().await;
+    let mut cluster = Cluster::planned(&["db-0", "db-1", "db-2"]);
+    cluster.timing.election_timeout = (Duration::from_millis(800), Duration::from_millis(1600));
+    cluster.start_all().await;
     let (leader, lost) = (cluster.leader().await, cluster.follower().await);
     let other = cluster.replicas.keys().find(|name| **name != leader && **name != lost).unwrap().clone();
     cluster.stop(&lost).await;

@@ -283,10 +283,11 @@ pub(crate) fn free_address() -> String {
     address
 }
 
-/// A loaded machine must not cost a leader its followers in the middle of a test.
+/// A loaded machine must neither cost a leader its followers in the middle of a test, nor a proposal its answer: with more
+/// time, an entry that was appended is either applied or replaced.
 fn patient() -> RaftTiming {
-    let election_timeout = (Duration::from_millis(800), Duration::from_millis(1600));
-    RaftTiming { election_timeout, deadline: Duration::from_secs(10), ..RaftTiming::default() }
+    let election_timeout = (Duration::from_secs(2), Duration::from_secs(4));
+    RaftTiming { election_timeout, deadline: LIMIT / 2, ..RaftTiming::default() }
 }
 
 /// The address was free a moment ago; a connection being torn down may still hold the address.
