@@ -1,5 +1,6 @@
-//! The replica to which leadership is transferred. Leadership leaves a VM that an event is about to take down, and a
-//! replica with a stalled metadata channel (`SPEC.md` 6.10). The result is a hint; Raft decides.
+//! The replica to which leadership is transferred, and the first entry of a leadership. Leadership leaves a VM that an
+//! event is about to take down, and a replica with a stalled metadata channel (`SPEC.md` 6.10). The target is a hint; Raft
+//! decides.
 
 use crate::model::event::Event;
 use crate::model::id::VmName;
@@ -12,6 +13,9 @@ use core::time::Duration;
 
 /// A leader with a channel stalled for this long yields to a replica with a healthy channel.
 const STALLED_FOR: Duration = Duration::from_secs(15);
+
+/// A time without an entry that is longer may be a time without a leader.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// The replica that receives leadership; `None` while `me` may continue, or without a better replica.
 pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
@@ -32,6 +36,19 @@ pub fn transfer_target(state: &State, input: &PlanningInput) -> Option<VmName> {
 pub fn successor(input: &PlanningInput) -> Option<&VmName> {
     let fit = |name: &&VmName| **name != input.me && input.reaches(name) && !input.learners.contains(name);
     input.members.iter().find(fit)
+}
+
+/// Whether a leader of this term and quorum epoch (`None` without a quorum) adds a command to the log now. After a silence
+/// the first entry of a leadership begins it: another entry before would hide for how long no leader decided
+/// (`SPEC.md` 7.6).
+pub fn may_enter(
+    state: &State,
+    leads: Option<(u64, u64)>,
+    now: Timestamp,
+    is_beginning: impl FnOnce() -> bool,
+) -> bool {
+    let has_begun = || state.leadership.as_ref().is_some_and(|known| leads == Some((known.term, known.turn)));
+    now.since(state.now) < SILENCE || has_begun() || is_beginning()
 }
 
 /// An event in preparation names this VM. A distant event, or an event left to others, does not count yet.

@@ -46,8 +46,11 @@ impl Consensus {
         if !self.raft.is_leader() {
             return Err(RequestError::NoLeader);
         }
+        // After a freeze the last status is from before.
+        self.update_status();
+        let status = self.status.borrow().clone();
         let stamped = match self.state_machine.read() {
-            Ok(state_machine) if !state_machine.can_stamp() => return Err(RequestError::NoLeader),
+            Ok(state_machine) if !state_machine.can_stamp(proposal, &status) => return Err(RequestError::NoLeader),
             // An entry that this program cannot apply would stop the program.
             Ok(state_machine) => state_machine
                 .stamp_entry(proposal, by)

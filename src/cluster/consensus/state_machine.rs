@@ -1,6 +1,8 @@
 //! The interface of the state machine. The caller gives entries their meaning; consensus keeps their order and
 //! durability.
 
+use super::raft_status::RaftStatus;
+
 /// An entry, proposal or snapshot that this program does not understand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -8,8 +10,9 @@ pub struct NotUnderstood(pub String);
 
 /// The state built from the log. The content is the caller's; consensus only keeps order and durability.
 pub trait StateMachine: Send + Sync + 'static {
-    /// On the leader: false while there is no clock to stamp by. Proposals are to be repeated then.
-    fn can_stamp(&self) -> bool {
+    /// On the leader: false while this proposal has to wait, for a clock to stamp by or for another entry. The proposal is
+    /// to be repeated then.
+    fn can_stamp(&self, _proposal: &[u8], _status: &RaftStatus) -> bool {
         true
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::clock::ClusterClock;
-use crate::consensus::{NotUnderstood, StateMachine};
+use crate::consensus::{NotUnderstood, RaftStatus, StateMachine};
 use allclear_core::apply::apply;
 use allclear_core::cluster_time::Trust;
-use allclear_core::model::command::{ApplyResult, Entry};
+use allclear_core::leadership::may_enter;
+use allclear_core::model::command::{ApplyResult, Command, Entry};
 use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
 use allclear_core::version::Beyond;
@@ -46,9 +47,12 @@ impl CoreStateMachine {
 }
 
 impl StateMachine for CoreStateMachine {
-    /// A first leader with a wrong clock would impose the wrong time on the cluster.
-    fn can_stamp(&self) -> bool {
-        self.time.trust() != Trust::Unknown
+    /// A first leader with a wrong clock would impose the wrong time on the cluster. A proposal that cannot be decoded is
+    /// refused by `stamp_entry`.
+    fn can_stamp(&self, proposal: &[u8], status: &RaftStatus) -> bool {
+        let leads = status.leads().then_some((status.term, status.turn));
+        let is_beginning = || matches!(log::decode_command(proposal), Ok(Command::BeginLeadership(_)) | Err(_));
+        self.time.trust() != Trust::Unknown && may_enter(&self.state, leads, self.time.now(), is_beginning)
     }
 
     fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
@@ -120,8 +124,8 @@ fn undecodable(error: &log::Undecodable) -> NotUnderstood {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use allclear_core::model::command::Command;
-    use allclear_core::model::command::RaiseVersion;
+    use crate::consensus::RaftRole;
+    use allclear_core::model::command::{BeginLeadership, RaiseVersion};
     use allclear_core::model::time::Timestamp;
     use allclear_core::model::version::VERSION;
 
@@ -144,5 +148,37 @@ mod tests {
         assert!(older.restore(&newer.snapshot()).is_err_and(says));
         assert_eq!(older.state, State::default());
         assert!(folded(VERSION + 1).restore(&newer.snapshot()).is_ok());
+    }
+
+    #[test]
+    fn after_a_silence_the_first_entry_of_a_leadership_begins_it() {
+        let mut folded = folded(VERSION);
+        let status = |role, quorum, turn| RaftStatus {
+            role,
+            quorum,
+            turn,
+            leader: None,
+            term: 3,
+            applied: 0,
+            leader_since: std::time::Instant::now(),
+        };
+        let begins = |turn| Command::BeginLeadership(BeginLeadership { term: 3, turn, voters: Vec::new() });
+        let takes = |folded: &CoreStateMachine, command: &Command, status: &RaftStatus| {
+            folded.can_stamp(&log::encode_command(command), status)
+        };
+        let other = Command::RaiseVersion(RaiseVersion { version: VERSION });
+        let leads = status(RaftRole::Leader, true, 1);
+        assert!(!takes(&folded, &begins(1), &leads), "the cluster's time is unknown");
+        assert!(folded.time.adopt(Timestamp(1)));
+        assert!(takes(&folded, &other, &leads), "the last entry is young");
+        folded.time.applied(Timestamp(10_000), false);
+        assert!(takes(&folded, &begins(1), &leads));
+        assert!(!takes(&folded, &other, &leads), "the leadership has not begun");
+        let entry = |command| log::encode_entry(&Entry { at: Timestamp(1), by: VmName::new("db-0"), command });
+        folded.apply(1, &entry(begins(1))).unwrap();
+        assert!(takes(&folded, &other, &leads));
+        assert!(!takes(&folded, &other, &status(RaftRole::Leader, true, 2)), "the quorum was lost meanwhile");
+        assert!(!takes(&folded, &other, &status(RaftRole::Leader, false, 1)), "the quorum is lost");
+        assert!(!takes(&folded, &other, &status(RaftRole::Follower, true, 0)), "the election is not noticed yet");
     }
 }

@@ -10,6 +10,7 @@ use crate::network::ModelMessage;
 use crate::scenario::FaultKind;
 use crate::verdict::Property;
 use crate::world::World;
+use allclear_core::leadership::may_enter;
 use allclear_core::model::command::{Command, Entry};
 
 impl World {
@@ -129,6 +130,11 @@ impl World {
         let is_leader = is_member && node.agreement.borrow().role == ModelRole::Leader;
         let Some(process) = self.process(vm).filter(|_| is_leader) else { return self.answer(vm, asker, None) };
         let Some(at) = process.stamp(self) else { return self.answer(vm, asker, None) };
+        let status = self.status(vm);
+        let leads = status.leads().then_some((status.term, status.turn));
+        if !may_enter(&process.state(), leads, at, || matches!(command, Command::BeginLeadership(_))) {
+            return self.answer(vm, asker, None);
+        }
         self.judge_stamp(vm, at);
         let entry = Entry { at, by: by.name.clone(), command: command.clone() };
         self.append_slot(vm, Payload::Entry(Rc::new(entry)), Some(asker));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use allclear::consensus::{NotUnderstood, StateMachine};
+use allclear::consensus::{NotUnderstood, RaftStatus, StateMachine};
 use allclear::core::apply::apply;
 use allclear::core::model::command::{ApplyResult, Command, RequestAction};
 use allclear::core::model::operator::OperatorRequest;
@@ -146,6 +146,10 @@ pub(crate) struct Watched {
 }
 
 impl StateMachine for Watched {
+    fn can_stamp(&self, proposal: &[u8], status: &RaftStatus) -> bool {
+        self.state_machine.can_stamp(proposal, status)
+    }
+
     fn stamp_entry(&self, proposal: &[u8], by: &str) -> Result<Vec<u8>, NotUnderstood> {
         self.state_machine.stamp_entry(proposal, by)
     }

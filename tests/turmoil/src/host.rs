@@ -139,6 +139,7 @@ async fn open(
         timing: Timing::default(),
         grants: Grants { trusted: vec![0], ..Grants::default() },
         endpoint: None,
+        doctor: String::new(),
     };
     let journal = ApprovalJournal::open(folder, net::environment())?;
     let cluster = ClusterHandle { node, consensus, committed, time };

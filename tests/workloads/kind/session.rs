@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use allclear::consensus::{self, Consensus, Environment};
+use allclear::consensus::{self, Consensus, Environment, RaftStatus};
 use allclear::core::cluster_time::ClockReading;
-use allclear::core::model::command::{Command, RegisterWorkloads, ReportDocument};
+use allclear::core::model::command::{BeginLeadership, Command, RegisterWorkloads, ReportDocument};
 use allclear::core::model::document::{Announcement, Document, NotBefore, Status};
 use allclear::core::model::id::WorkloadName;
 use allclear::core::model::version::VERSION;
@@ -179,8 +179,12 @@ pub(crate) async fn serve(folder: &Path) -> (Served, Receiver<HookReport>) {
     (replica, reports)
 }
 
-/// Records the replica and the event in the log.
+/// Records the leadership, the replica and the event in the log.
 async fn learn(cluster: &ClusterHandle) {
+    let mut status = cluster.consensus.status();
+    let (term, turn) = status.wait_for(RaftStatus::leads).await.map(|status| (status.term, status.turn)).unwrap();
+    let voters = vec![cluster.node.name.clone()];
+    cluster.record(&Command::BeginLeadership(BeginLeadership { term, turn, voters })).await;
     cluster.record(&Command::RegisterWorkloads(RegisterWorkloads { workloads: Vec::new(), groups: Vec::new() })).await;
     let task = task();
     let event = Announcement {
