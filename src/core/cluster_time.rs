@@ -137,7 +137,7 @@ impl ClusterTime {
         }
         let since = *self.in_doubt_since.get_or_insert(clocks.steady);
         let is_patient = self.trust == Trust::Unknown && clocks.steady.since(since) < AGREES_WITHIN;
-        let own = readings.first().and_then(|own| own.wall).unwrap_or(0);
+        let own = readings.first().map_or(0, own_guess);
         let sure = agreed_time_ahead(readings, voters, self.trust, is_patient);
         let (ahead, trust) = match sure {
             Some(ahead) => (ahead, Trust::Known),
@@ -212,6 +212,17 @@ fn agreed_time_ahead(readings: &[ClockReading], voters: usize, trust: Trust, is_
     chosen(&platform, &walls)
 }
 
+/// The time of a leader without a second clock: its wall clock, unless its own endpoint contradicts the clock.
+fn own_guess(own: &ClockReading) -> i64 {
+    let wall = own.wall.unwrap_or(0);
+    let contradicts = |shown: &Interval| !agrees(shown.distance_to(wall));
+    own.platform.filter(contradicts).map_or(wall, Interval::middle)
+}
+
+fn agrees(distance: i64) -> bool {
+    Duration::from_millis(distance.unsigned_abs()) <= AGREE_WITHIN
+}
+
 /// The wall clocks within the platform's interval refine the time. Without such a clock cluster time stays unchanged if
 /// possible within the interval.
 fn within(platform: Interval, walls: Vec<i64>) -> i64 {
@@ -223,10 +234,9 @@ fn within(platform: Interval, walls: Vec<i64>) -> i64 {
 
 /// The wall clock confirmed by an endpoint; `None` if two confirmed wall clocks disagree.
 fn chosen(platform: &[Interval], walls: &[i64]) -> Option<i64> {
-    let is_near = |distance: i64| Duration::from_millis(distance.unsigned_abs()) <= AGREE_WITHIN;
     let nearest = |shown: &Interval| {
         let nearest = walls.iter().min_by_key(|wall| shown.distance_to(**wall).unsigned_abs());
-        nearest.copied().filter(|wall| is_near(shown.distance_to(*wall)))
+        nearest.copied().filter(|wall| agrees(shown.distance_to(*wall)))
     };
     let right: Vec<i64> = platform.iter().filter_map(nearest).collect();
     agreed(&right, right.len())

@@ -29,6 +29,21 @@ fn decided(readings: &[ClockReading], voters: usize) -> [Option<i64>; 2] {
     [true, false].map(|is_patient| agreed_time_ahead(readings, voters, Trust::Unknown, is_patient))
 }
 
+/// A leader that is cut off from all others has its own clock and its own endpoint.
+#[test]
+fn a_leader_alone_guesses_by_its_endpoint_where_it_contradicts_its_clock() {
+    let guess = |own| {
+        let mut time = ClusterTime::default();
+        assert!(!time.agree(clocks(0, 0), &[own], 2), "it waits for the others");
+        let late = clocks(AGREES_WITHIN.as_millis().try_into().unwrap(), 10_000);
+        assert!(time.agree(late, &[own], 2));
+        (time.trust(), time.now(late).0 - 10_000)
+    };
+    assert_eq!(guess(wall(HOUR)), (Trust::Guessed, HOUR));
+    assert_eq!(guess(dated(12 * HOUR, 0)), (Trust::Guessed, 0));
+    assert_eq!(guess(dated(HOUR, HOUR)), (Trust::Known, HOUR), "the endpoint confirms the clock");
+}
+
 #[test]
 fn the_clocks_of_a_majority_count_whatever_the_others_show() {
     let cases: [(&[i64], usize, Option<i64>); 7] = [
