@@ -58,6 +58,20 @@ impl State {
         is_there && (served_before || self.role(member) == Role::Primary || !restore_failed())
     }
 
+    /// Whether the member answers as a replica, and is not ready while no other member of its group serves: it may lack only
+    /// its primary. Its restart repairs nothing, and takes a member away that could become the primary.
+    pub fn may_lack_only_primary(&self, member: &Member) -> bool {
+        let group = self.workload(member).and_then(|workload| workload.group.as_ref());
+        let is_of_group = |workload: &Workload| group.is_some() && workload.group.as_ref() == group;
+        let mut others = self.workloads().filter(|(vm, workload)| is_of_group(workload) && workload.on(vm) != *member);
+        let is_there = !self.is_unreachable(&member.vm) && self.away_since(member).is_none();
+        let is_alive = is_there && self.role(member) == Role::Replica;
+        let restore_failed = self.slots.get(member).is_some_and(|slot| slot.restore_failed);
+        let is_broken = restore_failed || self.has_failed_to_return(member);
+        let is_unready = group.is_some() && self.not_serving_since(member).is_some() && !is_broken;
+        is_alive && is_unready && others.all(|(vm, workload)| self.out_of_service_cause(&workload.on(vm)).is_some())
+    }
+
     /// The state of the member, one of `MEMBER_STATES`.
     pub fn member_state(&self, member: &Member) -> &'static str {
         match self.slots.get(member).map(|slot| slot.state) {
