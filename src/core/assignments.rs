@@ -121,8 +121,8 @@ fn takes_its_vms_soon(event: &Event) -> bool {
         && (event.slots_since.is_some() || event.last_call_since.is_some() || event.is_dry_run() || is_going)
 }
 
-/// The preferred target VMs for this workload's group, best first (R8b): VMs of other members that a wave of
-/// maintenance has already passed, then VMs that no event names, then VMs whose turn comes last.
+/// The preferred target VMs for this workload's group, best first (R8b): VMs of other members that no event names, first
+/// those that a wave of maintenance has already passed, then VMs whose turn comes last.
 pub fn preferred_vms(state: &State, input: &PlanningInput, member: &Member) -> Vec<VmName> {
     let avoided = vms_to_avoid(state, input, member);
     let group = group_of(state, member);
@@ -145,7 +145,7 @@ pub fn preferred_vms(state: &State, input: &PlanningInput, member: &Member) -> V
         .filter(|name| is_peer(name) && !avoided.contains(name))
         .map(|name| (name, last_impact(name).filter(|at| input.now.since(*at) < SAME_WAVE), turn(name)))
         .collect();
-    preferred.sort_by_key(|(_, impact, turn)| core::cmp::Reverse((*impact, *turn)));
+    preferred.sort_by_key(|(_, impact, turn)| core::cmp::Reverse((*turn, *impact)));
     preferred.into_iter().map(|(name, ..)| name.clone()).collect()
 }
 
