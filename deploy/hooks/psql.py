@@ -16,7 +16,8 @@ from client import Client
 END = f" end-of-answer-{secrets.token_hex(8)}"
 # The words of the server, and of psql, about a login that no waiting makes possible.
 REJECTED = re.compile(
-    r"authentication failed|no pg_hba\.conf entry|not permitted to log in|no password supplied"
+    r"authentication failed|pg_hba\.conf|not permitted to log in|no password supplied"
+    r"|superuser or replication role|permission denied to start WAL sender|SSL was required|certificate"
     r'|(role|database|user) "[^"]*" does not exist|permission denied for database'
 )
 # The words of the server about a right that the login lacks.

@@ -33,12 +33,20 @@ class Words(unittest.TestCase):
             'FATAL:  no pg_hba.conf entry for host "10.0.0.4", user "postgres", database "postgres", no encryption',
             'FATAL:  role "nobody" does not exist',
             "fe_sendauth: no password supplied",
+            'FATAL:  pg_hba.conf rejects replication connection for host "127.0.0.1", user "replicator", no encryption',
+            "FATAL:  must be superuser or replication role to start walsender",
+            "FATAL:  permission denied to start WAL sender",
+            "server does not support SSL, but SSL was required",
+            "SSL error: certificate verify failed",
+            'root certificate file "/var/lib/allclear/.postgresql/root.crt" does not exist',
         ):
             self.assertTrue(REJECTED.search(words), words)
         for words in (
             "FATAL:  the database system is starting up",
             "FATAL:  sorry, too many clients already",
             "FATAL:  terminating connection due to administrator command",
+            "SSL error: unexpected eof while reading",
+            "FATAL:  number of requested standby connections exceeds max_wal_senders (currently 10)",
             "Connection refused",
             "did not answer within 5 s",
         ):
