@@ -11,11 +11,12 @@ pub(super) mod snapshot;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use tokio::net::TcpSocket;
 
 use self::members::MemberPrograms;
 use self::process::ChildProcess;
@@ -77,6 +78,7 @@ pub(crate) struct LocalCluster {
     /// VMs with servers that are down, by position.
     away: BTreeMap<usize, EventType>,
     program: PathBuf,
+    _reserved: Vec<TcpSocket>,
 }
 
 impl LocalCluster {
@@ -96,14 +98,22 @@ impl LocalCluster {
         let log = Some(folder.join("requests.jsonl"));
         let options = Options { speed, log, ..Options::new(vms.iter().cloned()) };
         let cloud = fake_cloud::serve(options).await?;
-        let mut stage =
-            Self { folder, cloud, replicas: Vec::new(), members: None, servers: None, away: BTreeMap::new(), program };
+        let (addresses, reserved) = free_addresses(2 * vms.len()).context("no free port on loopback")?;
+        let mut stage = Self {
+            folder,
+            cloud,
+            replicas: Vec::new(),
+            members: None,
+            servers: None,
+            away: BTreeMap::new(),
+            program,
+            _reserved: reserved,
+        };
         if let SampleWorkload::Serves(server) = who {
             stage.servers.insert(Servers::new(*server, &stage.folder)?).found().await?;
         }
         let authority = Authority::make(CLUSTER, VALID_DAYS, clock::now())?;
         let (ca, authority) = (authority.cert.clone(), Authority::read(&authority.cert, &authority.key)?);
-        let addresses = free_addresses(2 * vms.len()).context("no free port on loopback")?;
         let (clusters, statuses) = addresses.split_at(vms.len());
         let peers: Vec<String> = vms.iter().zip(clusters).map(|(vm, at)| format!("{vm} = \"{at}\"")).collect();
         for ((vm, cluster), status) in vms.iter().zip(clusters).zip(statuses) {
@@ -238,23 +248,18 @@ fn quoted(path: &Path) -> String {
     serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
-fn free_addresses(count: usize) -> std::io::Result<Vec<SocketAddr>> {
+fn free_addresses(count: usize) -> std::io::Result<(Vec<SocketAddr>, Vec<TcpSocket>)> {
     free_addresses_of(Ipv4Addr::LOCALHOST, count)
 }
 
-/// Free addresses that stay reserved. A port in `TIME_WAIT` after a connection to itself is for a minute not assigned
-/// by the kernel as any free port; an explicit bind to the port that may reuse addresses succeeds. So no other local
-/// cluster takes these ports meanwhile.
-fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<Vec<SocketAddr>> {
-    let reserved = || -> std::io::Result<SocketAddr> {
-        let listener = TcpListener::bind((host, 0))?;
-        let address = listener.local_addr()?;
-        let caller = TcpStream::connect(address)?;
-        let (accepted, _) = listener.accept()?;
-        // The end that closes first enters `TIME_WAIT`.
-        drop(accepted);
-        drop(caller);
-        Ok(address)
+/// Free addresses, and the sockets that reserve them, also while a VM is down. A socket holds its port without listening: the
+/// kernel gives the port to nobody who asks for any port, and a server that names it may reuse the address.
+fn free_addresses_of(host: Ipv4Addr, count: usize) -> std::io::Result<(Vec<SocketAddr>, Vec<TcpSocket>)> {
+    let reserved = || -> std::io::Result<(SocketAddr, TcpSocket)> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((host, 0).into())?;
+        Ok((socket.local_addr()?, socket))
     };
     std::iter::repeat_with(reserved).take(count).collect()
 }
@@ -265,12 +270,16 @@ mod tests {
 
     #[test]
     fn a_free_address_is_for_whoever_names_it() {
-        for address in free_addresses(5).unwrap() {
+        let (addresses, _reserved) = free_addresses(5).unwrap();
+        for address in addresses {
             // As for a bind to any free port: without reuse of addresses.
-            let any = tokio::net::TcpSocket::new_v4().unwrap();
+            let any = TcpSocket::new_v4().unwrap();
             any.set_reuseaddr(false).unwrap();
             assert_eq!(any.bind(address).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
-            TcpListener::bind(address).unwrap();
+            // Again and again, as a replica that is restarted.
+            for _ in 0..2 {
+                std::net::TcpListener::bind(address).unwrap();
+            }
         }
     }
 }

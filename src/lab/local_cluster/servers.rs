@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use tokio::net::TcpSocket;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -66,6 +67,7 @@ pub(crate) struct Servers {
     system: &'static System,
     trio: Arc<ThreeNodeBed>,
     writers: Option<Writers>,
+    _reserved: Vec<TcpSocket>,
 }
 
 /// The record of the clients' writes, and the wrong rows of each member.
@@ -78,10 +80,10 @@ impl Servers {
     /// Servers in a new folder below `folder`.
     pub(super) fn new(server: ServerKind, folder: &Path) -> anyhow::Result<Self> {
         let system = server.system();
-        let addresses = free_addresses_of(LOOPBACK, ADDRESSES).context("no free port on loopback")?;
+        let (addresses, reserved) = free_addresses_of(LOOPBACK, ADDRESSES).context("no free port on loopback")?;
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         let trio = Arc::new(ThreeNodeBed::make(folder_of_servers(folder), system.user, &addresses)?);
-        Ok(Self { system, trio, writers: None })
+        Ok(Self { system, trio, writers: None, _reserved: reserved })
     }
 
     /// Starts a primary and two standbys; clients begin to write.
