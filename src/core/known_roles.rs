@@ -99,12 +99,14 @@ fn has_rival(state: &State, input: &PlanningInput, member: &Member) -> bool {
 pub enum PrimaryFault {
     /// Every member reports that it is no primary.
     Absent(Vec<Member>),
+    /// Some members in service report no role, and all others that they are no primary.
+    Unknown { silent: Vec<Member>, others: Vec<Member> },
     /// These members report the primary at the same time.
     Several(Vec<Member>),
 }
 
-/// The groups without a primary, or with several, by the reports of all members. Nothing is concluded while a member is
-/// unreachable or has no known role, and while an event of the group moves the primary.
+/// The groups without a known primary, or with several. Nothing is concluded while a member is unreachable or no member has
+/// a known role, and while an event of the group moves the primary.
 pub fn primary_faults(state: &State, input: &PlanningInput) -> Vec<(GroupName, PrimaryFault)> {
     let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
     let fault = |group: &GroupName| Some((group.clone(), primary_fault(state, input, group)?));
@@ -115,10 +117,8 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
     let of_group = || state.workloads().filter(|(_, workload)| workload.group.as_ref() == Some(group));
     let moves = |workload: &Workload| workload.hooks.iter().any(|hook| hook.phase == Phase::Failover);
     let members: Vec<Member> = of_group().map(|(vm, workload)| workload.on(vm)).collect();
-    let is_certain = members
-        .iter()
-        .all(|it| input.reaches(&it.vm) && state.role(it) != Role::Unknown && state.away_since(it).is_none());
-    if members.len() < 2 || !is_certain || !of_group().any(|(_, workload)| moves(workload)) {
+    let are_all_there = members.iter().all(|it| input.reaches(&it.vm) && state.away_since(it).is_none());
+    if members.len() < 2 || !are_all_there || !of_group().any(|(_, workload)| moves(workload)) {
         return None;
     }
     let is_of_group = |attempt: &Attempt| members.contains(&attempt.member) && attempt.outcome.is_none();
@@ -130,7 +130,17 @@ fn primary_fault(state: &State, input: &PlanningInput, group: &GroupName) -> Opt
         primaries.retain(|it| !has_handed_over(state, it));
     }
     match primaries.len() {
-        0 => Some(PrimaryFault::Absent(members)),
+        0 => {
+            let (silent, others): (Vec<_>, Vec<_>) =
+                members.into_iter().partition(|it| state.role(it) == Role::Unknown);
+            // A member out of service may be stopped by its event.
+            let is_out = silent.iter().any(|member| state.slots.contains_key(member));
+            match (silent.is_empty(), others.is_empty()) {
+                (true, _) => Some(PrimaryFault::Absent(others)),
+                (false, false) if !is_out => Some(PrimaryFault::Unknown { silent, others }),
+                (false, _) => None,
+            }
+        }
         1 => None,
         _ => Some(PrimaryFault::Several(primaries)),
     }

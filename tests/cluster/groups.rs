@@ -78,8 +78,15 @@ async fn a_group_without_a_primary_is_critical_until_it_has_one() {
     for gauge in ["{state=\"absent\"} 1\n", "{state=\"several\"} 0\n"] {
         assert!(metrics.contains(&format!("allclear_group_primary_faults{gauge}")), "{metrics}");
     }
+    // The server that does not answer may be the missing primary.
+    cluster.hooks.open("mute-db-1");
+    let fault = "has no known primary: the role of db-1 is not known, and db-0, db-2 say replica";
+    cluster.until_true("the silent member", async || cluster.says(0, &["status"]).1.contains(fault)).await;
+    let (code, line, _) = cluster.says(0, &["status", "--check"]);
+    assert!(code == 2 && line.contains(fault), "{code}: {line}");
     cluster.hooks.make_primary("db-2");
     cluster.until(0, "a primary", |status: &Status| !has_none(status)).await;
+    cluster.hooks.shut("mute-db-1");
     cluster.until_true("a check without a fault", is_well).await;
 }
 

@@ -126,7 +126,7 @@ impl Hooks {
             let [slow, mute] = ["slow", "mute"].map(|gate| self.folder.join(gate).display().to_string());
             let is_primary = format!("[ \"$(cat {primary})\" = $ALLCLEAR_VM ]");
             let ask = format!(
-                "[ -e {mute} ] && exit 3; [ -e {slow} ] && sleep 3; {is_primary} && echo primary || echo replica"
+                "[ -e {mute} -o -e {mute}-$ALLCLEAR_VM ] && exit 3; [ -e {slow} ] && sleep 3; {is_primary} && echo primary || echo replica"
             );
             writeln!(toml, "role = {{ command = [\"/bin/sh\", \"-c\", {ask:?}] }}\nrole_every = \"100ms\"").unwrap();
         }

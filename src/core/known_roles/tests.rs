@@ -161,9 +161,9 @@ fn a_silent_primary_is_no_rival_for_a_replica_without_a_leader() {
     assert_eq!(roles(&state, &alone), [certain(Role::Replica), old(Role::Primary, Some(SINCE))]);
 }
 
-/// Nothing is concluded while a member is silent, has no role, or could have no primary at all.
+/// Nothing is concluded while a member is unreachable, or where there could be no primary at all.
 #[test]
-fn a_group_without_a_primary_or_with_two_is_told_once_all_members_have_said_so() {
+fn a_group_without_a_known_primary_or_with_two_is_told() {
     let fault = |roles, has_failover, reachable: &[&str]| {
         let found = primary_faults(&with(roles, has_failover), &input(reachable));
         found.into_iter().map(|(group, fault)| (group.0, fault)).collect::<Vec<_>>()
@@ -175,10 +175,15 @@ fn a_group_without_a_primary_or_with_two_is_told_once_all_members_have_said_so()
     assert_eq!(absent, [(orders(), PrimaryFault::Absent(both.to_vec()))]);
     let several = fault([Role::Primary, Role::Primary], true, all);
     assert_eq!(several, [(orders(), PrimaryFault::Several(both.to_vec()))]);
+    let [a, b] = both;
+    let unknown = fault([Role::Unknown, Role::Replica], true, all);
+    assert_eq!(unknown, [(orders(), PrimaryFault::Unknown { silent: vec![a], others: vec![b] })]);
     for (roles, has_failover, reachable) in [
         ([Role::Primary, Role::Replica], true, all),
+        ([Role::Primary, Role::Unknown], true, all),
+        ([Role::Unknown, Role::Unknown], true, all),
         ([Role::Replica, Role::Replica], false, all),
-        ([Role::Replica, Role::Unknown], true, all),
+        ([Role::Replica, Role::Unknown], true, &["a"]),
         ([Role::Replica, Role::Replica], true, &["a"]),
     ] {
         assert_eq!(fault(roles, has_failover, reachable), []);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::exposition::{Exposition, number};
 use crate::net::tls::{Credentials, HandshakeError};
 use crate::replica::metrics::seconds;
-use crate::replica::view::View;
+use crate::replica::view::{View, state_word};
 use allclear_core::known_roles::{PrimaryFault, primary_faults};
 use allclear_core::model::id::VmName;
 use allclear_core::model::isolation::ImdsHealth;
@@ -51,7 +51,7 @@ pub(super) fn fill(
         "Workloads of this VM whose `check` hook found a fault, the last time it ran.",
         number(view.checks_failed()),
     )?;
-    members(exposition, state)?;
+    members(exposition, state, input)?;
     primaries(exposition, state, input)
 }
 
@@ -137,10 +137,10 @@ fn peers(exposition: &Exposition, tls: Option<&Credentials>) -> prometheus::Resu
 }
 
 /// Gauges of workloads as members of their groups.
-fn members(exposition: &Exposition, state: &State) -> prometheus::Result<()> {
+fn members(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let all = || state.workloads().map(|(vm, workload)| workload.on(vm)).chain(state.slots.keys().cloned());
     let all: BTreeSet<Member> = all().collect();
-    let of_state = |word: &str| all.iter().filter(|member| state.member_state(member) == word).count();
+    let of_state = |word: &str| all.iter().filter(|member| state_word(state, input, member) == word).count();
     exposition.each(
         "allclear_workload_members",
         "Workloads of all VMs, by state of service.",
@@ -154,12 +154,12 @@ fn members(exposition: &Exposition, state: &State) -> prometheus::Result<()> {
 /// Gauges of groups without exactly one primary. The status names the groups.
 fn primaries(exposition: &Exposition, state: &State, input: &PlanningInput) -> prometheus::Result<()> {
     let faults = primary_faults(state, input);
-    let absent = faults.iter().filter(|(_, fault)| matches!(fault, PrimaryFault::Absent(_))).count();
+    let several = faults.iter().filter(|(_, fault)| matches!(fault, PrimaryFault::Several(_))).count();
     exposition.each(
         "allclear_group_primary_faults",
-        "Groups without a primary (`absent`) or with several (`several`), by the reports of all their members.",
+        "Groups without a known primary (`absent`) or with several (`several`), by the reports of their members.",
         "state",
-        [("absent", number(absent)), ("several", number(faults.len() - absent))],
+        [("absent", number(faults.len() - several)), ("several", number(several))],
     )
 }
 

@@ -49,6 +49,9 @@ fn told(fault: &PrimaryFault) -> String {
     let list = |members: &[Member]| members.iter().map(|member| member.vm.to_string()).collect::<Vec<_>>().join(", ");
     match fault {
         PrimaryFault::Absent(members) => format!("has no primary: {} all say replica", list(members)),
+        PrimaryFault::Unknown { silent, others } => {
+            format!("has no known primary: the role of {} is not known, and {} say replica", list(silent), list(others))
+        }
         PrimaryFault::Several(members) => format!("has several primaries, by their last reports: {}", list(members)),
     }
 }

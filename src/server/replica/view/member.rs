@@ -19,9 +19,18 @@ pub(super) fn all(state: &State, input: &PlanningInput) -> Vec<shown::MemberStat
     let all: BTreeMap<Member, Option<GroupName>> = out.chain(registered).collect();
     let as_known = |(member, group): (Member, Option<GroupName>)| {
         let told = shown(state, &member, group);
-        if input.quorum || input.reaches(&member.vm) { told } else { unknown(told, &member, input) }
+        if is_known(input, &member) { told } else { unknown(told, &member, input) }
     };
     all.into_iter().map(as_known).collect()
+}
+
+fn is_known(input: &PlanningInput, member: &Member) -> bool {
+    input.quorum || input.reaches(&member.vm)
+}
+
+/// The state of the member as known here, one of `MEMBER_STATES`.
+pub fn state_word(state: &State, input: &PlanningInput, member: &Member) -> &'static str {
+    if is_known(input, member) { state.member_state(member) } else { "unknown" }
 }
 
 /// The member without its last known state, which is old.

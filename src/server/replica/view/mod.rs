@@ -22,6 +22,7 @@ use std::time::Duration;
 
 pub use self::changes::Changes;
 pub use self::event::{hook_label, status};
+pub use self::member::state_word;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
 pub use self::primary::primaries;

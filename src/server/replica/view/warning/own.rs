@@ -10,7 +10,7 @@ use crate::net::tls::Credentials;
 use allclear_core::model::id::{VmName, WorkloadName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
-use allclear_core::model::workload::{Member, Workload};
+use allclear_core::model::workload::{Member, Role, Workload};
 use allclear_core::schedule::checks::is_undisturbed;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -87,7 +87,10 @@ pub(in crate::view) fn not_ready(state: &State, me: &VmName, unready: &LatestFau
         let group = workload.group.as_ref().map_or_else(String::new, |group| {
             format!(". Until it is ready it counts as out of service in {group}, and other members of the group wait")
         });
-        let text = format!("{member} is not ready: {why}{group}. Repair the server of {} on {vm}", workload.name);
+        // A replica that waits for its primary has no fault of its own.
+        let primary = if state.role(&member) == Role::Replica { ", or the primary that it follows" } else { "" };
+        let text =
+            format!("{member} is not ready: {why}{group}. Repair the server of {} on {vm}{primary}", workload.name);
         Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
     };
     state.workloads().filter_map(warning).collect()
