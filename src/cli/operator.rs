@@ -11,6 +11,7 @@ use super::asker::Asker;
 use super::query::Target;
 use super::{Exit, examples, output};
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
+use allclear_server::replica::view::advice::runs_from;
 use allclear_wire::pb::allclear::operator::v1::end::When;
 use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
 
@@ -232,16 +233,10 @@ fn halted(what: &str, halt: Option<&shown::Pause>) -> String {
     text
 }
 
-/// The hook of the retry, and what the hook waits for: a checkpoint runs during a hold, other hooks do not.
+/// The hook of the retry, and what the hook waits for.
 fn runs_again(retried: &shown::RetryResponse) -> String {
-    let codes: Vec<&str> =
-        retried.event.iter().flat_map(output::blockers).map(|blocker| blocker.code.as_str()).collect();
-    let after = match (codes.contains(&"hold"), codes.contains(&"paused")) {
-        (true, _) => ", at the latest when the hold ends or shortly before the notice ends",
-        (false, true) => ", at the latest when the pause ends or shortly before the notice ends",
-        (false, false) => "",
-    };
-    format!("{} runs again{after}", retried.hook)
+    let from = retried.event.as_ref().and_then(runs_from).map_or_else(String::new, |from| format!(", {from}"));
+    format!("{} runs again{from}", retried.hook)
 }
 
 /// The completed request, and the event's state.

@@ -22,7 +22,7 @@ use crate::schedule::required;
 use crate::schedule::slots;
 use crate::schedule::step::Step;
 use crate::schedule::step_state;
-use crate::schedule::step_state::StepState;
+use crate::schedule::step_state::{StepState, is_satisfied};
 use alloc::vec::Vec;
 
 /// From this number on, failed posts are no accident.
@@ -46,8 +46,13 @@ pub fn explain(state: &State, event: &Event, input: &PlanningInput) -> Vec<Block
 }
 
 /// Whether the event goes on only if a person acts.
-pub fn needs_person(event: &Event, blocker: &Blocker) -> bool {
+pub fn needs_person(state: &State, event: &Event, blocker: &Blocker) -> bool {
     match blocker {
+        // Azure starts the event before the hold ends, and until then no further hook begins.
+        Blocker::Hold(hold) if hold.no_hooks && hold.until >= event.notice_ends() => {
+            let is_left = |step: &Step<'_>| step.id.phase.is_disruptive() && !is_satisfied(event, step, state.now);
+            required::required_steps(state, event).iter().any(is_left)
+        }
         Blocker::NoQuorum { .. }
         | Blocker::HookFailed { .. }
         | Blocker::HookNotRun { .. }
@@ -172,7 +177,9 @@ fn urgency(blocker: &Blocker) -> u8 {
 }
 
 fn waits_for(state: &State, event: &Event, input: &PlanningInput) -> Option<Blocker> {
-    if let Some(since) = event.entered_at(Stage::Approved).filter(|_| event.stage() == Stage::Approved) {
+    if event.stage() == Stage::Approved
+        && let Some(since) = event.approved_since()
+    {
         return Some(Blocker::WaitingForPlatform { since });
     }
     if event.stage() >= Stage::Started {

@@ -1,7 +1,7 @@
 //! Notifications that are due, and notifications that the log records as delivered. A notification is delivered within
 //! an hour of its subject, or not at all, so the record is kept for an hour.
 
-use crate::explain::explain;
+use crate::explain::{explain, needs_person};
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
 use crate::model::id::{EventId, VmName};
@@ -96,7 +96,7 @@ fn told_blockers(state: &State, event: &Event) -> impl Iterator<Item = (EventId,
 fn what_needs_a_person(state: &State, event: &Event, input: &PlanningInput) -> Vec<String> {
     let blockers = explain(state, event, input);
     let needed = blockers.iter().filter_map(|blocker| {
-        let code = code_for_a_person(event, blocker)?;
+        let code = code_for_a_person(state, event, blocker)?;
         // A hook that fails again after an operator's retry is a new notification: the operator may be asleep by then.
         let retried = match blocker {
             Blocker::HookFailed { member, hook, .. } => event.retry_of(member, *hook),
@@ -112,9 +112,11 @@ fn what_needs_a_person(state: &State, event: &Event, input: &PlanningInput) -> V
 }
 
 /// The code of a blocker on which a person has to act. Nobody has to act while an event waits for a time, for the
-/// platform or another approver, for a hook that runs, for another event, or because an operator asked for it.
-fn code_for_a_person(event: &Event, blocker: &Blocker) -> Option<&'static str> {
+/// platform or another approver, for a hook that runs, for another event, or because an operator asked for it. But a hold
+/// that lets no hook begin before Azure starts the event is told: the primary would go down.
+fn code_for_a_person(state: &State, event: &Event, blocker: &Blocker) -> Option<&'static str> {
     match blocker {
+        Blocker::Hold(_) if needs_person(state, event, blocker) => Some(blocker.code()),
         Blocker::TooEarly { .. }
         | Blocker::Observing
         | Blocker::WaitingForPlatform { .. }

@@ -26,9 +26,11 @@ impl Event {
         Some(ended?.since(begun))
     }
 
-    /// The time from the announcement until the platform accepted the approval; `None` without acceptance.
+    /// The time from the announcement until the platform accepted the approval; `None` without acceptance, and for an
+    /// approval by an isolated replica before the log had the event.
     pub fn time_to_all_clear(&self) -> Option<Duration> {
-        Some(self.accepted_at()?.since(self.first_seen()))
+        let accepted = self.accepted_at().filter(|at| *at >= self.first_seen())?;
+        Some(accepted.since(self.first_seen()))
     }
 
     /// The longest impact observed by the replicas of the event's VMs; `None` without an observation.

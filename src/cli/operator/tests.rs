@@ -15,19 +15,28 @@ fn only_a_voter_that_may_approve_by_itself_is_said_to() {
 
 #[test]
 fn a_hook_to_run_again_waits_for_the_end_of_a_hold_or_a_pause() {
-    let told = |codes: &[&str]| {
+    let told = |codes: &[&str], hold| {
         let blocker = |code: &&str| shown::Blocker { code: (*code).into(), ..shown::Blocker::default() };
-        let event = shown::Event { other_blockers: codes.iter().map(blocker).collect(), ..shown::Event::default() };
+        let other_blockers = codes.iter().map(blocker).collect();
+        let event = shown::Event { other_blockers, hold, ..shown::Event::default() };
         runs_again(&shown::RetryResponse { event: Some(event), hook: "drain".into() })
     };
-    assert_eq!(told(&["hook_waiting"]), "drain runs again");
+    assert_eq!(told(&["hook_waiting"], None), "drain runs again");
     assert_eq!(
-        told(&["hook_waiting", "paused"]),
+        told(&["hook_waiting", "paused"], None),
         "drain runs again, at the latest when the pause ends or shortly before the notice ends"
     );
+    let hold = shown::Pause::default();
     assert_eq!(
-        told(&["hold", "paused"]),
+        told(&["hold", "paused"], Some(hold.clone())),
         "drain runs again, at the latest when the hold ends or shortly before the notice ends"
+    );
+    let long = shown::Pause { starts_before: vec![shown::pause::Start::default()], ..hold };
+    assert_eq!(told(&["hold"], Some(long.clone())), "drain runs again, at the latest shortly before the notice ends");
+    assert_eq!(
+        told(&["hold"], Some(shown::Pause { no_hooks: true, ..long })),
+        "drain runs again, only after you release the event, or at the end of the hold: the hold stops all hooks, and \
+         Azure starts the event before that end"
     );
 }
 

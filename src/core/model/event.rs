@@ -169,6 +169,15 @@ impl Event {
         posts.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at).min()
     }
 
+    /// Since when the event is approved: an approval by an isolated replica reaches the log later.
+    pub fn approved_since(&self) -> Option<Timestamp> {
+        let recorded = self.entered_at(Stage::Approved)?;
+        let reported = self.isolated_approvals.iter().filter(|alone| alone.recorded <= Some(recorded));
+        let outcomes = reported.filter_map(|alone| alone.outcome.as_ref());
+        let accepted = outcomes.filter(|(outcome, _)| *outcome == PostOutcome::Accepted).map(|(_, at)| *at);
+        accepted.chain([recorded]).min()
+    }
+
     /// The event may be approved, and came back or grew: preparation runs as in a last call.
     pub fn is_reopened(&self) -> bool {
         self.reopened.is_some() && self.stage() == Stage::Approved

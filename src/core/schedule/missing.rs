@@ -40,14 +40,17 @@ fn is_waived_failover(event: &Event, step: &Step<'_>) -> bool {
     step.id.phase == Phase::Failover && waiver.is_some_and(|waiver| waiver.why == WaiverReason::Unreachable)
 }
 
-/// The hooks before the approval that have not begun yet, in the order of each workload.
+/// The hooks before the approval that have not begun yet, or not since an operator's retry, in the order of each workload.
 pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     if event.stage() > Stage::Preparing || event.is_approved_by_operator() || event.has_isolated_approval() {
         return Vec::new();
     }
+    let has_begun = |step: &Step<'_>| {
+        let retried = event.retried_after(&step.member, step.id);
+        step.forward().any(|attempt| Some(attempt.id) > retried)
+    };
     let is_to_come = |step: &Step<'_>| {
-        step.forward().next().is_none()
-            && matches!(step_state::step_state(event, step, state.now), StepState::Due { .. })
+        !has_begun(step) && matches!(step_state::step_state(event, step, state.now), StepState::Due { .. })
     };
     let steps = required::required_steps(state, event).into_iter().filter(is_to_come);
     steps.map(|step| (step.member.clone(), step.id)).collect()

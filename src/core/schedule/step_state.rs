@@ -153,10 +153,14 @@ fn may_skip(step: &Step<'_>, last: Option<&Attempt>) -> bool {
 
 /// Whether a hook that may fail has been blocked so long that the hooks after it go first: they may matter more.
 fn gives_way(step: &Step<'_>, now: Timestamp) -> bool {
-    let limit = step.hook.timeout.min(BLOCKED_AT_MOST);
-    let since = blocked_since(step).filter(|_| step.on_failure == OnFailure::Continue);
+    gives_way_at(step).is_some_and(|at| now >= at)
+}
+
+/// From when on a blocked hook gives way to the hooks after it; `None` for a hook that is not blocked, or holds the event.
+pub fn gives_way_at(step: &Step<'_>) -> Option<Timestamp> {
+    let since = blocked_since(step).filter(|_| step.on_failure == OnFailure::Continue)?;
     let may_fail = step.id.phase < Phase::Restore && step.id.phase != Phase::Failover;
-    may_fail && since.is_some_and(|since| now.since(since) >= limit)
+    may_fail.then(|| since.plus(step.hook.timeout.min(BLOCKED_AT_MOST)))
 }
 
 /// Whether another hook has begun to take the member away.

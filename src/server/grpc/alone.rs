@@ -44,10 +44,10 @@ impl OperatorCall<'_> {
 
     fn what_it_risks(&self, id: &EventId) -> Status {
         let Some(event) = self.view.event(id.as_str()) else { return unknown(&self.cluster.state(), id) };
-        let Some(blocker) = event.blocker else {
+        let Some(blocker) = &event.blocker else {
             return Status::failed_precondition(format!("event {id} does not wait for an approval"));
         };
-        let Some(alone) = blocker.isolated_approval else {
+        let Some(alone) = &blocker.isolated_approval else {
             return Status::failed_precondition(format!(
                 "this replica cannot approve event {id} alone: {}",
                 blocker.message
@@ -56,7 +56,7 @@ impl OperatorCall<'_> {
         Status::failed_precondition(format!(
             "nothing is approved yet. With --revision {} the command would {}",
             event.revision,
-            approve_alone(&alone)
+            approve_alone(&event, alone)
         ))
     }
 }

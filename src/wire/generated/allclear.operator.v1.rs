@@ -128,8 +128,8 @@ pub struct Group {
     pub max_unavailable: u32,
     #[prost(message, repeated, tag = "3")]
     pub members: ::prost::alloc::vec::Vec<group::Member>,
-    /// "has no primary" or "has several primaries", with the members; absent while exactly one member is the primary, or
-    /// while that is not known.
+    /// "has no primary", "has no known primary" or "has several primaries", with the members; absent while exactly one
+    /// member is the primary, while a member is unreachable or a hook of the group runs, and while no role is known.
     #[prost(string, optional, tag = "4")]
     pub primary_fault: ::core::option::Option<::prost::alloc::string::String>,
     /// "has 2 members out of service, and its limit is 1", with the members; absent within the limit.
@@ -187,6 +187,9 @@ pub struct Pause {
     /// or after its removal. Of three or more voters an isolated one approves nothing by itself.
     #[prost(bool, tag = "6")]
     pub unacknowledged_may_approve: bool,
+    /// Of a hold: no further hook of the event begins either, not even shortly before the notice ends.
+    #[prost(bool, tag = "7")]
+    pub no_hooks: bool,
 }
 /// Nested message and enum types in `Pause`.
 pub mod pause {
@@ -397,7 +400,8 @@ pub struct Measures {
     /// From the first preparing hook to the end of the last; absent without hooks, or while a hook runs.
     #[prost(uint64, optional, tag = "2")]
     pub prepare_ms: ::core::option::Option<u64>,
-    /// From the announcement to Azure's acceptance of the approval; absent without an accepted approval.
+    /// From the announcement to Azure's acceptance of the approval; absent without an accepted approval, and for an approval
+    /// by an isolated replica before the cluster knew the event.
     #[prost(uint64, optional, tag = "3")]
     pub all_clear_ms: ::core::option::Option<u64>,
     /// The longest of `impacts`; absent without a measurement.

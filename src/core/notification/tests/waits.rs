@@ -1,6 +1,7 @@
 //! Which waits are told, and when a wait is resolved.
 
 use super::*;
+use crate::model::operator::Suspension;
 
 #[test]
 fn an_event_is_blocked_when_it_has_waited_for_the_same_for_long_enough() {
@@ -80,11 +81,17 @@ fn only_what_a_person_has_to_act_on_is_a_wait() {
     let state = with_failed_drain();
     let event = &state.open[&EventId::new("e")];
     let (member, hook) = the_drain(&state);
-    let code = |blocker: Blocker| code_for_a_person(event, &blocker);
+    let code = |blocker: Blocker| code_for_a_person(&state, event, &blocker);
     let budget = |by: SlotCause| Blocker::Budget { group: None, by: alloc::vec![by], notice_ends: SEEN };
     assert_eq!(code(budget(SlotCause::Event(EventId::new("f")))), None);
     assert_eq!(code(budget(SlotCause::NotReady(member.clone()))), Some("budget"));
     assert_eq!(code(Blocker::HookWaiting { member: member.clone(), hook, from: SEEN }), None);
     let (reason, retry_at) = (String::new(), SEEN);
     assert_eq!(code(Blocker::HookBlocked { member, hook, reason, retry_at }), Some("hook_blocked"));
+    // With this hold the primary would go down at the end of the notice.
+    let hold = |no_hooks| {
+        let (by, until) = ("ada".into(), event.notice_ends());
+        Blocker::Hold(Suspension { number: 1, by, until, reason: String::new(), no_hooks })
+    };
+    assert_eq!((code(hold(false)), code(hold(true))), (None, Some("hold")));
 }

@@ -3,7 +3,7 @@
 mod returning;
 mod sentences;
 
-pub use self::sentences::approve_alone;
+pub use self::sentences::{approve_alone, runs_from};
 
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl Commands<'_> {
         self.add("show which replicas are unreachable, on each of the VMs", command("status", &[]));
         self.add_other("find the fault, on each unreachable VM", self.doctor.into());
         if let Some(alone) = &blocker.isolated_approval {
-            self.add_with_reason(approve_alone(alone), self.approve("--alone"));
+            self.add_with_reason(approve_alone(self.event, alone), self.approve("--alone"));
         }
     }
 
@@ -186,8 +186,8 @@ impl Commands<'_> {
         }
         for hook in &blocker.hooks {
             if blocker.code == "hook_failed" {
-                let does =
-                    format!("run the hook {hook} again, once the cause of the failure is mended{}", self.runs_from());
+                let then = runs_from(self.event).map_or_else(String::new, |from| format!("; it runs {from}"));
+                let does = format!("run the hook {hook} again, once the cause of the failure is mended{then}");
                 self.add_with_reason(does, command("retry", &[id, hook]));
             }
             let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
@@ -199,15 +199,6 @@ impl Commands<'_> {
             };
             let does = format!("skip the hook {hook}: a running hook is stopped, and {left}{unmoved}");
             self.add_with_reason(does, command("skip", &[id, hook]));
-        }
-    }
-
-    /// A hold or a pause lets no hook but a checkpoint run before the last call.
-    fn runs_from(&self) -> &'static str {
-        match (self.has("hold"), self.has("paused")) {
-            (true, _) => "; it runs at the latest when the hold ends or shortly before the notice ends",
-            (false, true) => "; it runs at the latest when the pause ends or shortly before the notice ends",
-            (false, false) => "",
         }
     }
 

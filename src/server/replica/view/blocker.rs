@@ -65,7 +65,7 @@ pub fn shown(blocker: &Blocker, event: &Event, state: &State, input: &PlanningIn
             }
             _ => None,
         },
-        needs_person: needs_person(event, blocker),
+        needs_person: needs_person(state, event, blocker),
     }
 }
 
@@ -129,6 +129,10 @@ impl Teller<'_> {
             | Blocker::HookFailed { .. }
             | Blocker::HookNotRun { .. } => self.of_hook(blocker),
             Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
+            Blocker::Hold(halt) if halt.no_hooks => {
+                let what = "the event is held, and no further hook of it begins";
+                self.halted(halt, what, "hold", "an operator, with allclear release")
+            }
             Blocker::Hold(halt) => self.halted(halt, "the event is held", "hold", "an operator, with allclear release"),
             Blocker::Paused(halt) => {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
@@ -219,6 +223,14 @@ impl Teller<'_> {
         (prepares && !self.event.is_approved_by_operator() && starts > at).then_some(starts)
     }
 
+    /// The end of a pause beside a hold, or of a hold beside a pause, if it ends later.
+    fn longer_halt(&self, halt: &Suspension) -> Option<(Timestamp, &'static str)> {
+        let now = self.input.now;
+        let hold = self.event.hold(now).map(|hold| (hold.until, "hold"));
+        let pause = self.state.pause(now).map(|pause| (pause.until, "pause"));
+        hold.into_iter().chain(pause).max().filter(|(until, _)| *until > halt.until)
+    }
+
     /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
     fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
         let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
@@ -232,19 +244,29 @@ impl Teller<'_> {
         let message = format!("{what}, until {}, {halt}{unknown}", rfc3339(halt.until));
         let ends = self.event.notice_ends();
         let (until, next) = if halt.until < ends {
-            let then = match self.prepared_after(halt.until) {
-                Some(starts) => format!("; preparation starts at {}", rfc3339(starts)),
-                None if hooks_run_again(self.state, self.event, self.input.now) => {
-                    ", and the event goes on then: its hooks run again before the approval, also those that failed"
-                        .into()
-                }
-                None => ", and the event goes on then: hooks that are left run before the approval".into(),
+            if let Some(longer) = self.longer_halt(halt) {
+                let until = rfc3339(halt.until);
+                let (ends, what) = longer;
+                let next =
+                    format!("the {noun} ends automatically at {until}, and the event still waits for the {what}");
+                return Sentences::new(message, Some(ends), next, resolved_by);
+            }
+            if let Some(starts) = self.prepared_after(halt.until) {
+                let next = format!("the {noun} ends automatically at {}; preparation starts", rfc3339(halt.until));
+                return Sentences::new(message, Some(starts), next, resolved_by);
+            }
+            let then = if hooks_run_again(self.state, self.event, self.input.now) {
+                "its hooks run again before the approval, also those that failed"
+            } else {
+                "hooks that are left run before the approval"
             };
-            (halt.until, format!("the {noun} ends automatically{then}"))
+            (halt.until, format!("the {noun} ends automatically, and the event goes on then: {then}"))
         } else {
             let call = last_call::begins_at(self.state, self.event);
             let hooks = if self.is_to_be_called(call) {
                 format!("the hooks run from {} on, and the event is not approved; ", rfc3339(call))
+            } else if halt.no_hooks {
+                "no further hook begins before, unless an operator releases the event; ".into()
             } else {
                 String::new()
             };

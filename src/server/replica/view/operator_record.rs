@@ -28,6 +28,7 @@ pub(super) fn shown(halt: &Suspension, of: Option<&Event>, state: &State, input:
         unacknowledged_by: unaware.iter().map(ToString::to_string).collect(),
         unacknowledged_may_approve: may_approve,
         starts_before: state.open_events().filter(is_early).map(start).collect(),
+        no_hooks: halt.no_hooks,
     }
 }
 
@@ -36,8 +37,8 @@ pub(super) fn told(state: &State, wish: &OperatorRecord) -> String {
     let (who, reason) = (&wish.who, &wish.reason);
     let what = match &wish.what {
         OperatorAction::Hold { until, no_hooks } => {
-            let hooks = if *no_hooks { ", hooks included," } else { "" };
-            format!("held{hooks} by {who} until {}", rfc3339(*until))
+            let hooks = if *no_hooks { ", and no further hook begins" } else { "" };
+            format!("held by {who} until {}{hooks}", rfc3339(*until))
         }
         OperatorAction::Release => format!("released by {who}"),
         OperatorAction::Approve { revision, over_budget } => {

@@ -33,6 +33,7 @@ pub(super) fn of(state: &State, event: &Event, input: &PlanningInput) -> Vec<sho
     stages(event, &mut steps);
     beginning(event, &mut steps);
     hooks(state, event, &mut steps);
+    budget(event, input.now, &mut steps);
     approvals(event, &mut steps);
     if let (Some(at), Some(cause)) = (event.entered_at(Stage::Started), event.start_cause()) {
         let step = start(state, event, (cause, input.quorum && is_surely_approved_elsewhere(state, event)));
@@ -126,6 +127,19 @@ fn hooks(state: &State, event: &Event, steps: &mut Steps) {
             }
         };
         steps.push((waiver.at, place, step));
+    }
+}
+
+/// The time from which the budget counts, if this is later than the slots of the event.
+fn budget(event: &Event, now: Timestamp, steps: &mut Steps) {
+    let Some(budget) = event.treatment.as_ref().and_then(|treatment| treatment.budget) else { return };
+    let counts_from = event.budget_ends().map(|ends| ends.minus(budget));
+    let is_later = |from: &Timestamp| *from <= now && event.slots_since.is_some_and(|since| *from > since);
+    if let Some(from) = event.halted_until.filter(|from| counts_from == Some(*from) && is_later(from)) {
+        let seconds = budget.as_secs();
+        let why = "because the event could not go on before, or has changed";
+        let what = format!("the budget of {seconds} s counts from now on, {why}");
+        steps.push((from, TimelineRank::Decided, step_of(what)));
     }
 }
 

@@ -90,11 +90,11 @@ pub(super) fn policies_differ(policies: &PolicyFingerprints) -> Option<shown::Wa
 /// The warning when the platform's time, as shown by this replica's endpoint, differs from the cluster's time.
 pub(super) fn platform_time_differs(differences: &ClockSkew) -> Option<shown::Warning> {
     let (since, ahead_ms) = differences.platform_differs()?;
-    let which = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    let (which, ends) = if ahead_ms > 0 { ("ahead of", "later") } else { ("behind", "earlier") };
     let apart = Duration::from_millis(ahead_ms.unsigned_abs()).as_secs_f64();
     let text = format!(
         "the cluster's time is {apart:.1} s {which} Azure's time, by the metadata endpoint of this VM, so notices end \
-         earlier or later than shown; if no other replica shows this warning, check whether another program answers \
+         {ends} than shown; if no other replica shows this warning, check whether another program answers \
          at the endpoint's address"
     );
     Some(shown::Warning { since: rfc3339(since), text, event: String::new() })
@@ -148,6 +148,7 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
     let why = failing.outcome.reason().unwrap_or_else(|| failing.outcome.as_str());
     let is_blocked = matches!(failing.outcome, Outcome::Blocked(_));
     let how = if is_blocked { "has been blocked" } else { "has failed" };
+    let times = if failing.times == 1 { "once".into() } else { format!("{} times", failing.times) };
     let serves =
         if state.role(member) == Role::Primary { " By its last report, the member is the primary." } else { "" };
     let others = slot.group.as_ref().map_or_else(String::new, |group| {
@@ -157,12 +158,11 @@ pub fn restore_failed(state: &State, member: &Member) -> Option<String> {
         )
     });
     Some(format!(
-        "{member} is not back after event {}: its {} hook {how} {} times since {}: {why}. allclear retries the \
+        "{member} is not back after event {}: its {} hook {how} {times} since {}: {why}. allclear retries the \
          hook at least once a minute.{others} Repair the cause; if the member already serves, run `allclear workload \
          restored {} --reason TEXT`",
         slot.by,
         state.hook_label(member, failing.hook),
-        failing.times,
         rfc3339(failing.since),
         member.path(),
     ))

@@ -51,14 +51,30 @@ pub(super) fn of_member(event: &shown::Event, member: &str) -> shown::Event {
     shown::Event { takes_down: event.takes_down.iter().filter(is_it).cloned().collect(), ..event.clone() }
 }
 
-/// Effect and risks of an approval without a quorum.
-pub fn approve_alone(alone: &shown::IsolatedApproval) -> String {
+/// When a hook runs that an operator lets run again, if a hold or a pause stops it: no hook but a checkpoint runs before the
+/// last call, and none during a hold without hooks.
+pub fn runs_from(event: &shown::Event) -> Option<String> {
+    let is_paused = super::blockers(event).any(|blocker| blocker.code == "paused");
+    match &event.hold {
+        Some(hold) if hold.no_hooks => {
+            let late = if hold.starts_before.is_empty() { "" } else { ", and Azure starts the event before that end" };
+            Some(format!("only after you release the event, or at the end of the hold: the hold stops all hooks{late}"))
+        }
+        Some(hold) if !hold.starts_before.is_empty() => Some("at the latest shortly before the notice ends".into()),
+        Some(_) => Some("at the latest when the hold ends or shortly before the notice ends".into()),
+        None => is_paused.then(|| "at the latest when the pause ends or shortly before the notice ends".into()),
+    }
+}
+
+/// Effect and risks of an approval of the event without a quorum.
+pub fn approve_alone(event: &shown::Event, alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
     // Of a pair nobody has a quorum without the other.
     let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };
     let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
     format!(
         "approve the event on this replica alone; no hook runs for the event, and {others} may {quorum}hold the \
-         event, or approve another event at the same time; objections that this replica knows: {known}"
+         event, or approve another event at the same time; objections that this replica knows: {known}{}",
+        unmoved_primary(event)
     )
 }

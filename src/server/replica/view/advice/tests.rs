@@ -237,6 +237,7 @@ fn a_hook_that_a_hold_or_a_pause_keeps_waiting_is_not_told_to_run_at_once() {
         told(shown::Blocker { code: "hook_failed".into(), hooks, ..Default::default() }, |event| {
             let other = |code: &&str| shown::Blocker { code: (*code).into(), ..Default::default() };
             event.other_blockers = others.iter().map(other).collect();
+            event.hold = others.contains(&"hold").then(shown::Pause::default);
         })
     };
     assert!(commands(&["hold"]).contains("is mended; it runs at the latest when the hold ends or shortly before"));

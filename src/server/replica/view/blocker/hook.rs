@@ -8,7 +8,7 @@ use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Phase};
-use allclear_core::schedule::{failure, slots};
+use allclear_core::schedule::{failure, required, slots, step_state};
 
 const OWNER_OR_OPERATOR: &str = "the owner of the workload, or an operator, by skipping the hook";
 
@@ -25,20 +25,33 @@ impl Teller<'_> {
             Blocker::HookBlocked { member, hook, reason, retry_at } => {
                 let message = format!("the {} hook of {member} is blocked: {reason}", label(member, hook));
                 match self.halted_until() {
-                    Some(halted) if hook.phase.is_disruptive() => {
+                    Some(halted) if hook.phase.is_disruptive() || self.no_hooks() => {
                         self.without_its_end(message, halted, OWNER_OR_OPERATOR)
                     }
                     _ => {
-                        let (until, next) = self.in_time(*retry_at, self.retried(*retry_at).into());
+                        let next = match self.gives_way_at(member, *hook) {
+                            Some(at) => format!(
+                                "from {} on the event goes on without the hook; until then it is retried",
+                                rfc3339(at)
+                            ),
+                            None => self.retried(*retry_at).into(),
+                        };
+                        let (until, next) = self.in_time(*retry_at, next);
                         Sentences::new(message, Some(until), next, OWNER_OR_OPERATOR)
                     }
                 }
             }
             Blocker::WorkloadAway { member, hook, since, .. } => {
-                let (hook, since) = (label(member, hook), rfc3339(*since));
+                let (label, since) = (label(member, hook), rfc3339(*since));
                 let message =
-                    format!("the {hook} hook of {member} waits: the workload has not been connected since {since}");
-                self.without_its_end(message, "the hook runs when the workload connects again", OWNER_OR_OPERATOR)
+                    format!("the {label} hook of {member} waits: the workload has not been connected since {since}");
+                let is_halted = hook.phase.is_disruptive()
+                    && self.event.slots_since.is_some()
+                    && self.event.attempts_of(member, *hook).next().is_none()
+                    && !slots::may_disrupt(self.state, self.event, self.input.now);
+                let and = if is_halted { " and the event goes on" } else { "" };
+                let next = format!("the hook runs when the workload connects again{and}");
+                self.without_its_end(message, &next, OWNER_OR_OPERATOR)
             }
             Blocker::ReplicaAway { member, hook, since, passed_over_at } => {
                 self.replica_away(member, *hook, *since, *passed_over_at)
@@ -66,15 +79,34 @@ impl Teller<'_> {
         }
     }
 
+    /// Whether an operator holds the event and its hooks.
+    fn no_hooks(&self) -> bool {
+        self.event.hold(self.input.now).is_some_and(|hold| hold.no_hooks)
+    }
+
+    /// From when on a blocked hook that may fail no longer delays the event.
+    fn gives_way_at(&self, member: &Member, hook: HookId) -> Option<Timestamp> {
+        let steps = required::required_steps(self.state, self.event);
+        let step = steps.iter().find(|step| step.member == *member && step.id == hook)?;
+        let is_ahead = |at: &Timestamp| *at > self.input.now && *at < self.event.preparation_ends();
+        step_state::gives_way_at(step).filter(is_ahead)
+    }
+
     /// When a hook that failed runs again.
     fn again(&self) -> String {
+        let now = self.input.now;
+        if self.no_hooks() {
+            return "no further hook of the event begins before an operator releases it, or the hold ends; ".into();
+        }
         if slots::waits_for_last_call(self.event) {
             return "the hook may run again shortly before the notice ends; ".into();
         }
-        let now = self.input.now;
-        let hold = self.event.hold(now).map(|hold| (hold.until, "when the hold ends"));
+        let ends = |until: Timestamp, what| {
+            if until < self.event.notice_ends() { what } else { "shortly before the notice ends" }
+        };
+        let hold = self.event.hold(now).map(|hold| (hold.until, ends(hold.until, "when the hold ends")));
         let pause = self.state.pause(now).filter(|_| !self.event.is_drill());
-        let halt = hold.or_else(|| pause.map(|pause| (pause.until, "when the pause ends")));
+        let halt = hold.into_iter().chain(pause.map(|it| (it.until, ends(it.until, "when the pause ends")))).max();
         let then = |at: Timestamp| halt.filter(|(until, _)| *until > at).map(|(_, then)| then);
         if self.event.slots_since.is_none() {
             let returns = self.returning_after(&self.event.announcement.id).next().is_some();
@@ -94,6 +126,8 @@ impl Teller<'_> {
     fn halted_until(&self) -> Option<&'static str> {
         if slots::may_disrupt(self.state, self.event, self.input.now) {
             None
+        } else if self.no_hooks() {
+            Some("the hook is retried when an operator releases the event, or the hold ends")
         } else if self.event.hold(self.input.now).is_some() {
             Some("the hook is retried when the hold ends, at the latest shortly before the notice ends")
         } else {

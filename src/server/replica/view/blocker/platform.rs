@@ -42,7 +42,7 @@ impl Teller<'_> {
             } else {
                 self.platform()
             },
-            "Azure",
+            if self.input.now < ends { "Azure" } else { "the support of Azure, with the id of the event" },
         )
     }
 
@@ -93,15 +93,20 @@ impl Teller<'_> {
 
     /// The hooks that no longer begin, because no document counts.
     fn unmoved(&self) -> &'static str {
-        let event = self.event;
-        let prepares = event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
-        let is_left = prepares && !event.is_drill() && event.is_undecided() && !event.is_approved_by_operator();
-        if is_left && event.last_call_since.is_none() && last_call::has_service(self.state, event, self.input.now) {
+        if self.event.last_call_since.is_none() && self.has_service_to_move() {
             "; until then no hook that moves service away begins, also not shortly before the notice ends: if the primary \
              is on the VM, move it by hand, once no hook of the event runs"
         } else {
             ""
         }
+    }
+
+    /// Whether hooks that move service away have still to run.
+    pub(super) fn has_service_to_move(&self) -> bool {
+        let event = self.event;
+        let prepares = event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
+        let is_left = prepares && !event.is_drill() && event.is_undecided() && !event.is_approved_by_operator();
+        is_left && last_call::has_service(self.state, event, self.input.now)
     }
 
     /// The time of the last document about the event, while no replica receives documents.
@@ -143,7 +148,7 @@ impl Teller<'_> {
     }
 
     pub(super) fn who_helps_posts(&self, blocker: &Blocker) -> &'static str {
-        if needs_person(self.event, blocker) {
+        if needs_person(self.state, self.event, blocker) {
             "the operator of the VMs; allclear continues as soon as Azure accepts the approval"
         } else {
             NOBODY

@@ -19,10 +19,19 @@ impl Teller<'_> {
             format!("there is no quorum: too few replicas can reach each other{}", self.lost())
         };
         let on_its_own = || {
+            // The others of three or more voters may run hooks.
+            let is_alone = !matches!(
+                takeover,
+                Some(ApprovalForecast::Not(IsolatedBlocker::NotAPair | IsolatedBlocker::LedElsewhere(_)))
+            );
+            let has_to_move = is_alone && !self.is_between_leaders() && self.has_service_to_move();
+            let unmoved = "; until then no further hook begins: if the primary is on the VM, move it by hand, once no \
+                           hook of the event runs";
             format!(
-                "when a quorum is back, the event continues from its present stage; {}otherwise {}",
+                "when a quorum is back, the event continues from its present stage; {}otherwise {}{}",
                 self.approvable_alone_later(),
-                self.platform()
+                self.platform(),
+                if has_to_move { unmoved } else { "" }
             )
         };
         let (message, until, next) = match takeover {

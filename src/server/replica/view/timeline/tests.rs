@@ -8,7 +8,10 @@ use allclear_core::model::document::{Announcement, EventType, NotBefore, Source,
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
 use allclear_core::model::operator::OperatorAction;
+use allclear_core::model::treatment::Treatment;
 use allclear_core::model::workload::{Hook, Member, OnAbsent, Origin, Phase, Workload};
+use allclear_core::policy::{Policy, treatment_of};
+use std::time::Duration;
 
 const NOW: Timestamp = Timestamp(5);
 
@@ -73,6 +76,24 @@ fn an_event_whose_start_nobody_saw_does_not_claim_to_know_how_it_ended() {
     );
     assert_eq!(told(&[Stage::Closed], Ending::Cancelled, 100), "the event is over: cancelled");
     assert_eq!(told(&[Stage::Started, Stage::Closed], Ending::Completed, 4), "the event is over: completed");
+}
+
+#[test]
+fn a_budget_that_counts_anew_is_told_with_its_reason() {
+    let budget = Some(Duration::from_secs(120));
+    let told = |halted_until: i64, budget| {
+        let mut event = entered(&[]);
+        event.treatment = Some(Treatment { budget, ..treatment_of(&Policy::default(), &event.announcement, &[], NOW) });
+        (event.slots_since, event.halted_until) = (Some(Timestamp(2)), Some(Timestamp(halted_until)));
+        let mut steps = Steps::new();
+        super::budget(&event, NOW, &mut steps);
+        steps.into_iter().map(|(at, _, step)| (at, step.what)).collect::<Vec<_>>()
+    };
+    let what = "the budget of 120 s counts from now on, because the event could not go on before, or has changed";
+    assert_eq!(told(4, budget), [(Timestamp(4), what.to_owned())]);
+    assert_eq!(told(2, budget), [], "as from the slots");
+    assert_eq!(told(i64::MAX, budget), [], "the hooks are still stopped");
+    assert_eq!(told(4, None), []);
 }
 
 #[test]

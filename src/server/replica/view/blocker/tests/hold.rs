@@ -44,6 +44,39 @@ fn a_hold_that_ends_before_the_preparation_starts_promises_no_hook_at_its_end() 
     let until = after(120);
     let held = told(&Blocker::Hold(Suspension { until, ..halt(0) }), &event, 1);
     let starts = rfc3339(event.preparation_starts());
-    assert_eq!(held.next, format!("the hold ends automatically; preparation starts at {starts}"));
-    assert_eq!(held.until, Some(rfc3339(until)));
+    assert_eq!(held.next, format!("the hold ends automatically at {}; preparation starts", rfc3339(until)));
+    assert_eq!(held.until, Some(starts));
+}
+
+/// A hold without hooks that outlasts the notice leaves the primary where it is.
+#[test]
+fn a_hold_without_hooks_says_so() {
+    let mut event = event(Source::Platform, Vec::new());
+    event.announcement.not_before = NotBefore::At(after(15));
+    let hold = |no_hooks, until| told(&Blocker::Hold(Suspension { no_hooks, until, ..halt(0) }), &event, 1);
+    let held = hold(true, after(60));
+    assert!(held.message.starts_with("the event is held, and no further hook of it begins, until"), "{held:?}");
+    let next = "the hold does not prevent the start: no further hook begins before, unless an operator releases the event; \
+                Azure starts the event";
+    assert!(held.next.starts_with(next), "{held:?}");
+    assert!(hold(false, after(60)).message.starts_with("the event is held, until"));
+}
+
+#[test]
+fn of_a_hold_and_a_pause_the_longer_ends_the_wait() {
+    let event = event(Source::Platform, Vec::new());
+    let mut state = State::default();
+    state.operator_records.push(OperatorRecord {
+        number: 1,
+        at: SEEN,
+        who: "ada".into(),
+        reason: "network".into(),
+        what: OperatorAction::Pause { until: after(9) },
+    });
+    let held = |minutes| shown(&Blocker::Hold(halt(minutes)), &event, &state, &input(1));
+    let shorter = held(5);
+    let waits =
+        format!("the hold ends automatically at {}, and the event still waits for the pause", rfc3339(after(5)));
+    assert_eq!((shorter.next, shorter.until), (waits, Some(rfc3339(after(9)))));
+    assert!(held(10).next.starts_with("the hold ends automatically, and the event goes on then"));
 }
