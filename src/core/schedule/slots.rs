@@ -48,13 +48,13 @@ pub fn is_exempt(state: &State, event: &Event) -> bool {
 pub fn is_repair(state: &State, event: &Event) -> bool {
     let members = needed(state, event);
     // An event that names the missing primary too may repair it.
-    let is_repaired = |group: &Option<&GroupName>| {
-        members.iter().any(|(member, of)| of == group && !state.may_lack_only_primary(member))
+    let is_repaired = |group: Option<&GroupName>| {
+        members.iter().any(|(member, of)| *of == group && !state.may_lack_only_primary(member))
     };
     let is_unfit = |member: &Member| !state.is_fit_for(&event.announcement.id, member);
     event.is_user_initiated()
         && !members.is_empty()
-        && members.iter().all(|(member, group)| is_unfit(member) && is_repaired(group))
+        && members.iter().all(|(member, group)| is_unfit(member) && is_repaired(*group))
 }
 
 /// Whether the event is a repair by the fitness of each member at the time when the member's slot was taken.

@@ -87,7 +87,12 @@ async fn live(world: &Arc<World>, place: usize, life: u32) -> Started<String> {
     let stop = CancellationToken::new();
     tokio::spawn(consensus::serve_incoming(net::listen().await?, routes, stop.clone()));
     tokio::spawn(grpc::report_status(inputs.clone(), observer.clone(), shared.watchdog.clone(), stop));
-    let questions = Questions { surroundings: HookEnvironment::default(), roles: Vec::new(), ready: Vec::new() };
+    let questions = Questions {
+        surroundings: HookEnvironment::default(),
+        roles: Vec::new(),
+        ready: Vec::new(),
+        checks: Vec::new(),
+    };
     let reports = [of_commands, of_sessions];
     let startup = Startup { workloads: Vec::new(), groups: Vec::new(), questions, reports };
     let _replica = ReplicaTasks::start(shared.clone(), &observer, &hooks, startup);

@@ -80,7 +80,7 @@ fn an_event_whose_start_nobody_saw_does_not_claim_to_know_how_it_ended() {
 
 #[test]
 fn a_budget_that_counts_anew_is_told_with_its_reason() {
-    let budget = Some(Duration::from_secs(120));
+    let budget = Some(Duration::from_mins(2));
     let told = |halted_until: i64, budget| {
         let mut event = entered(&[]);
         event.treatment = Some(Treatment { budget, ..treatment_of(&Policy::default(), &event.announcement, &[], NOW) });

@@ -53,13 +53,13 @@ fn a_hold_that_ends_before_the_preparation_starts_promises_no_hook_at_its_end() 
 fn a_hold_without_hooks_says_so() {
     let mut event = event(Source::Platform, Vec::new());
     event.announcement.not_before = NotBefore::At(after(15));
-    let hold = |no_hooks, until| told(&Blocker::Hold(Suspension { no_hooks, until, ..halt(0) }), &event, 1);
-    let held = hold(true, after(60));
+    let with = |no_hooks, until| told(&Blocker::Hold(Suspension { no_hooks, until, ..halt(0) }), &event, 1);
+    let held = with(true, after(60));
     assert!(held.message.starts_with("the event is held, and no further hook of it begins, until"), "{held:?}");
     let next = "the hold does not prevent the start: no further hook begins before, unless an operator releases the event; \
                 Azure starts the event";
     assert!(held.next.starts_with(next), "{held:?}");
-    assert!(hold(false, after(60)).message.starts_with("the event is held, until"));
+    assert!(with(false, after(60)).message.starts_with("the event is held, until"));
 }
 
 #[test]
