@@ -108,9 +108,12 @@ async fn a_switch_that_lacks_a_right_or_the_login_of_a_standby_fails_before_it_s
     ask(trio, 0, "create role weak login in role pg_monitor");
     let unknown = ("PRIMARY_CONNINFO", "user=nobody_known");
     for mode in [("ALLCLEAR_MODE", "dry_run"), ("ALLCLEAR_MODE", "drill")] {
+        // A login that exists, and may not replicate; a server without SSL.
         for (setting, told) in [
             (("PGUSER", "weak"), "db-0: weak is no superuser"),
             (unknown, "db-0 cannot come back as a standby of db-2: PRIMARY_CONNINFO"),
+            (("PRIMARY_CONNINFO", "user=weak"), "db-0 cannot come back as a standby of db-2: PRIMARY_CONNINFO"),
+            (("PRIMARY_CONNINFO", "sslmode=require"), "db-0 cannot come back as a standby of db-2: PRIMARY_CONNINFO"),
         ] {
             let told_to = [setting, mode, ("ALLCLEAR_PREFER_VMS", "db-2")];
             until(told, || match Hook::run::<Postgresql>(trio, 0, "failover", &told_to) {
