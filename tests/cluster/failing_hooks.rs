@@ -63,6 +63,8 @@ async fn a_failed_hook_runs_again_when_an_operator_has_mended_the_cause() {
     let out = done(&cluster, 2, &retry);
     let only = "db-0/database/drain runs again, only after you release the event, or at the end of the hold";
     assert!(out.contains(only) && out.contains("Azure starts the event before"), "{out}");
+    let is_to_come = |event: &Event| event.hooks_to_come == ["drain of database on db-0"];
+    cluster.until_event(1, &id, "the drain to come", is_to_come).await;
     // The hold outlasts the notice: the member would go down without its hooks.
     let is_critical = async || {
         let (code, line, _) = cluster.says(1, &["status", "--check"]);

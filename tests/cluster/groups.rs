@@ -78,7 +78,7 @@ async fn a_group_without_a_primary_is_critical_until_it_has_one() {
     for gauge in ["{state=\"absent\"} 1\n", "{state=\"several\"} 0\n"] {
         assert!(metrics.contains(&format!("allclear_group_primary_faults{gauge}")), "{metrics}");
     }
-    // The server that does not answer may be the missing primary.
+    // A server without an answer may be the missing primary.
     cluster.hooks.open("mute-db-1");
     let fault = "has no known primary: the role of db-1 is not known, and db-0, db-2 say replica";
     cluster.until_true("the silent member", async || cluster.says(0, &["status"]).1.contains(fault)).await;
@@ -90,7 +90,7 @@ async fn a_group_without_a_primary_is_critical_until_it_has_one() {
     cluster.until_true("a check without a fault", is_well).await;
 }
 
-/// Who asks an isolated replica decides about an approval: the role of its own member is the present one.
+/// An operator of an isolated replica decides about an approval by the present role of the replica's own member.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_quorum_a_replica_shows_the_present_role_of_its_own_member() {
     let mut cluster = with_primary("db-1").start().await;
@@ -102,4 +102,7 @@ async fn without_a_quorum_a_replica_shows_the_present_role_of_its_own_member() {
     let is_primary =
         |status: &Status| status.workloads.iter().any(|workload| workload.vm == "db-0" && workload.role == "primary");
     cluster.until(0, "the present role", is_primary).await;
+    let unknown = "allclear_workload_members{state=\"unknown\"} 2\n";
+    let are_told = async || cluster.page(0, "/metrics").await.1.contains(unknown);
+    cluster.until_true("two members whose state is unknown here", are_told).await;
 }

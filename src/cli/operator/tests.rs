@@ -28,8 +28,12 @@ fn a_hook_to_run_again_waits_for_the_end_of_a_hold_or_a_pause() {
     );
     let hold = shown::Pause::default();
     assert_eq!(
-        told(&["hold", "paused"], Some(hold.clone())),
+        told(&["hold"], Some(hold.clone())),
         "drain runs again, at the latest when the hold ends or shortly before the notice ends"
+    );
+    assert_eq!(
+        told(&["hold", "paused"], Some(hold.clone())),
+        "drain runs again, at the latest when the hold and the pause have ended, or shortly before the notice ends"
     );
     let long = shown::Pause { starts_before: vec![shown::pause::Start::default()], ..hold };
     assert_eq!(told(&["hold"], Some(long.clone())), "drain runs again, at the latest shortly before the notice ends");

@@ -192,23 +192,29 @@ impl Commands<'_> {
             }
             let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
             let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
-            let left = if self.event.approved_by_operator {
-                "the event is approved, without the hooks that are left".into()
-            } else {
-                format!("{}: hooks that are left run before the approval", self.goes_on())
-            };
-            let does = format!("skip the hook {hook}: a running hook is stopped, and {left}{unmoved}");
+            let does =
+                format!("skip the hook {hook}: a running hook is stopped, and {}{unmoved}", self.goes_on_with_others());
             self.add_with_reason(does, command("skip", &[id, hook]));
         }
     }
 
     /// How the event goes on without one of its hooks.
-    fn goes_on(&self) -> &'static str {
-        match (self.has("hold"), self.has("paused")) {
-            (true, _) => "the event goes on when the hold ends",
-            (false, true) => "the event goes on when the pause ends",
-            (false, false) => "the event goes on",
-        }
+    fn goes_on_with_others(&self) -> String {
+        let when = match (&self.event.hold, self.has("paused")) {
+            _ if self.event.approved_by_operator => {
+                return "the event is approved, without the hooks that are left".into();
+            }
+            (Some(hold), _) if hold.no_hooks && !hold.starts_before.is_empty() => {
+                return "no other hook begins before Azure starts the event, unless you release the event".into();
+            }
+            (Some(hold), _) if !hold.starts_before.is_empty() => {
+                return "hooks that are left run shortly before the notice ends, without an approval".into();
+            }
+            (Some(_), _) => " when the hold ends",
+            (None, true) => " when the pause ends",
+            (None, false) => "",
+        };
+        format!("the event goes on{when}: hooks that are left run before the approval")
     }
 
     /// The command for an approval that would not be refused.

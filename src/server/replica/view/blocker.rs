@@ -2,6 +2,7 @@
 //! blocker.
 
 mod budget;
+mod halted;
 mod hook;
 mod phrases;
 mod platform;
@@ -12,13 +13,12 @@ use allclear_core::schedule::last_call;
 
 use self::phrases::{list, not_taken, too_early};
 use crate::clock::rfc3339;
-use allclear_core::explain::{approvable_by_hand, hooks_run_again, needs_person};
-use allclear_core::isolation::unaware_replicas::{may_approve_by_itself, unaware_replicas};
+use allclear_core::explain::{approvable_by_hand, needs_person};
 use allclear_core::model::blocker::Blocker;
 use allclear_core::model::document::Status;
 use allclear_core::model::event::Event;
 use allclear_core::model::id::EventId;
-use allclear_core::model::operator::{OperatorAction, OperatorRecord, Suspension};
+use allclear_core::model::operator::{OperatorAction, OperatorRecord};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::treatment::Action;
@@ -129,11 +129,14 @@ impl Teller<'_> {
             | Blocker::HookFailed { .. }
             | Blocker::HookNotRun { .. } => self.of_hook(blocker),
             Blocker::Budget { group, by, .. } => self.budget(group.as_ref(), by),
-            Blocker::Hold(halt) if halt.no_hooks => {
-                let what = "the event is held, and no further hook of it begins";
+            Blocker::Hold(halt) => {
+                let what = if halt.no_hooks {
+                    "the event is held, and no further hook of it begins"
+                } else {
+                    "the event is held"
+                };
                 self.halted(halt, what, "hold", "an operator, with allclear release")
             }
-            Blocker::Hold(halt) => self.halted(halt, "the event is held", "hold", "an operator, with allclear release"),
             Blocker::Paused(halt) => {
                 self.halted(halt, "all approvals are paused", "pause", "an operator, with allclear resume")
             }
@@ -214,65 +217,6 @@ impl Teller<'_> {
             && event.last_call_since.is_none()
             && at > now
             && last_call::has_service(self.state, event, now)
-    }
-
-    /// The start of a preparation that begins after this time.
-    fn prepared_after(&self, at: Timestamp) -> Option<Timestamp> {
-        let prepares = self.event.treatment.as_ref().is_some_and(|it| it.action == Action::Prepare);
-        let starts = self.event.preparation_starts();
-        (prepares && !self.event.is_approved_by_operator() && starts > at).then_some(starts)
-    }
-
-    /// The end of a pause beside a hold, or of a hold beside a pause, if it ends later.
-    fn longer_halt(&self, halt: &Suspension) -> Option<(Timestamp, &'static str)> {
-        let now = self.input.now;
-        let hold = self.event.hold(now).map(|hold| (hold.until, "hold"));
-        let pause = self.state.pause(now).map(|pause| (pause.until, "pause"));
-        hold.into_iter().chain(pause).max().filter(|(until, _)| *until > halt.until)
-    }
-
-    /// The hold or pause of an operator, and the replicas possibly unaware of the operator's request.
-    fn halted(&self, halt: &Suspension, what: &str, noun: &str, resolved_by: &'static str) -> Sentences {
-        let unaware: Vec<_> = unaware_replicas(self.state, self.input, halt.number);
-        let may_approve = self.event.is_user_initiated() && may_approve_by_itself(self.input, &unaware);
-        let alone = if may_approve { ": an isolated replica among these may approve the event alone" } else { "" };
-        let unknown = if unaware.is_empty() {
-            String::new()
-        } else {
-            format!("; not acknowledged yet by {}{alone}", list(&unaware))
-        };
-        let message = format!("{what}, until {}, {halt}{unknown}", rfc3339(halt.until));
-        let ends = self.event.notice_ends();
-        let (until, next) = if halt.until < ends {
-            if let Some(longer) = self.longer_halt(halt) {
-                let until = rfc3339(halt.until);
-                let (ends, what) = longer;
-                let next =
-                    format!("the {noun} ends automatically at {until}, and the event still waits for the {what}");
-                return Sentences::new(message, Some(ends), next, resolved_by);
-            }
-            if let Some(starts) = self.prepared_after(halt.until) {
-                let next = format!("the {noun} ends automatically at {}; preparation starts", rfc3339(halt.until));
-                return Sentences::new(message, Some(starts), next, resolved_by);
-            }
-            let then = if hooks_run_again(self.state, self.event, self.input.now) {
-                "its hooks run again before the approval, also those that failed"
-            } else {
-                "hooks that are left run before the approval"
-            };
-            (halt.until, format!("the {noun} ends automatically, and the event goes on then: {then}"))
-        } else {
-            let call = last_call::begins_at(self.state, self.event);
-            let hooks = if self.is_to_be_called(call) {
-                format!("the hooks run from {} on, and the event is not approved; ", rfc3339(call))
-            } else if halt.no_hooks {
-                "no further hook begins before, unless an operator releases the event; ".into()
-            } else {
-                String::new()
-            };
-            (ends, format!("the {noun} does not prevent the start: {hooks}{}", self.platform()))
-        };
-        Sentences::new(message, Some(until), next, resolved_by)
     }
 }
 

@@ -61,6 +61,9 @@ pub fn runs_from(event: &shown::Event) -> Option<String> {
             Some(format!("only after you release the event, or at the end of the hold: the hold stops all hooks{late}"))
         }
         Some(hold) if !hold.starts_before.is_empty() => Some("at the latest shortly before the notice ends".into()),
+        Some(_) if is_paused => {
+            Some("at the latest when the hold and the pause have ended, or shortly before the notice ends".into())
+        }
         Some(_) => Some("at the latest when the hold ends or shortly before the notice ends".into()),
         None => is_paused.then(|| "at the latest when the pause ends or shortly before the notice ends".into()),
     }

@@ -245,3 +245,28 @@ fn a_hook_that_a_hold_or_a_pause_keeps_waiting_is_not_told_to_run_at_once() {
     assert!(commands(&["paused"]).contains("is stopped, and the event goes on when the pause ends: hooks"));
     assert!(commands(&[]).contains("is mended\n") && commands(&[]).contains("and the event goes on: hooks"));
 }
+
+#[test]
+fn a_skip_under_a_hold_that_outlasts_the_notice_does_not_promise_an_approval() {
+    let commands = |no_hooks| {
+        let hooks = vec!["db-0/pg/drain".into()];
+        told(shown::Blocker { code: "hook_failed".into(), hooks, ..Default::default() }, |event| {
+            let starts_before = vec![shown::pause::Start::default()];
+            event.hold = Some(shown::Pause { starts_before, no_hooks, ..Default::default() });
+        })
+    };
+    let plain = "is stopped, and hooks that are left run shortly before the notice ends, without an approval";
+    assert!(commands(false).contains(plain), "{}", commands(false));
+    let without = "is stopped, and no other hook begins before Azure starts the event, unless you release the event";
+    assert!(commands(true).contains(without), "{}", commands(true));
+}
+
+#[test]
+fn an_approval_without_a_quorum_says_that_the_primary_goes_down() {
+    let other_voters = vec!["db-1".into()];
+    let alone = Some(shown::IsolatedApproval { other_voters, ..Default::default() });
+    let blocker = shown::Blocker { code: "no_quorum".into(), isolated_approval: alone, ..Default::default() };
+    let offered = told(blocker, |_| {});
+    let risk = "knows: none; db-0 holds the primary of orders-db, which is NOT moved and goes down";
+    assert!(offered.contains(risk), "{offered}");
+}

@@ -79,61 +79,12 @@ impl Teller<'_> {
         }
     }
 
-    /// Whether an operator holds the event and its hooks.
-    fn no_hooks(&self) -> bool {
-        self.event.hold(self.input.now).is_some_and(|hold| hold.no_hooks)
-    }
-
     /// From when on a blocked hook that may fail no longer delays the event.
     fn gives_way_at(&self, member: &Member, hook: HookId) -> Option<Timestamp> {
         let steps = required::required_steps(self.state, self.event);
         let step = steps.iter().find(|step| step.member == *member && step.id == hook)?;
         let is_ahead = |at: &Timestamp| *at > self.input.now && *at < self.event.preparation_ends();
         step_state::gives_way_at(step).filter(is_ahead)
-    }
-
-    /// When a hook that failed runs again.
-    fn again(&self) -> String {
-        let now = self.input.now;
-        if self.no_hooks() {
-            return "no further hook of the event begins before an operator releases it, or the hold ends; ".into();
-        }
-        if slots::waits_for_last_call(self.event) {
-            return "the hook may run again shortly before the notice ends; ".into();
-        }
-        let ends = |until: Timestamp, what| {
-            if until < self.event.notice_ends() { what } else { "shortly before the notice ends" }
-        };
-        let hold = self.event.hold(now).map(|hold| (hold.until, ends(hold.until, "when the hold ends")));
-        let pause = self.state.pause(now).filter(|_| !self.event.is_drill());
-        let halt = hold.into_iter().chain(pause.map(|it| (it.until, ends(it.until, "when the pause ends")))).max();
-        let then = |at: Timestamp| halt.filter(|(until, _)| *until > at).map(|(_, then)| then);
-        if self.event.slots_since.is_none() {
-            let returns = self.returning_after(&self.event.announcement.id).next().is_some();
-            let otherwise = if returns { "when they are back" } else { "when the event has its slots" };
-            let first = if returns { "its members return to service, and " } else { "" };
-            return format!("{first}the hooks run again {}; ", then(now).unwrap_or(otherwise));
-        }
-        let at = slots::gives_back_at(self.state, self.event).filter(|at| *at > now);
-        let again = |at| {
-            let then = then(at).unwrap_or("when they are back");
-            format!("at {} its members return to service, and the hooks run again {then}; ", rfc3339(at))
-        };
-        at.map_or_else(|| "the hook does not run again by itself; ".into(), again)
-    }
-
-    /// When the hooks of an event go on that an operator has halted.
-    fn halted_until(&self) -> Option<&'static str> {
-        if slots::may_disrupt(self.state, self.event, self.input.now) {
-            None
-        } else if self.no_hooks() {
-            Some("the hook is retried when an operator releases the event, or the hold ends")
-        } else if self.event.hold(self.input.now).is_some() {
-            Some("the hook is retried when the hold ends, at the latest shortly before the notice ends")
-        } else {
-            let pause = self.state.pause(self.input.now).filter(|_| !self.event.is_drill());
-            pause.map(|_| "the hook is retried when the pause ends, at the latest shortly before the notice ends")
-        }
     }
 
     /// Why an approved event still waits for a running hook.

@@ -18,10 +18,11 @@ use allclear_core::model::isolated_blocker::ApprovalForecast;
 use allclear_core::model::isolated_blocker::IsolatedBlocker;
 use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::isolation::{IsolatedView, PeerAnswer};
+use allclear_core::model::operator::Suspension;
 use allclear_core::model::slot::SlotCause;
 use allclear_core::model::state::Replica;
 use allclear_core::model::treatment::Opening;
-use allclear_core::model::workload::{Intent, Member, Phase};
+use allclear_core::model::workload::{Hook, Intent, Member, OnAbsent, Origin, Phase, Workload};
 use allclear_core::planning_input::{PeerHealth, Timing};
 use allclear_core::policy::{Policy, Rule};
 
@@ -247,6 +248,17 @@ fn an_election_is_not_told_as_a_loss_and_what_was_made_up_does_not_start() {
 #[test]
 fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act() {
     let event = event(Source::User, Vec::new());
+    let (Member { vm, workload: name }, _) = drain();
+    let pg = Workload {
+        name,
+        group: None,
+        after: Vec::new(),
+        hooks: vec![Hook::of(Phase::Failover)],
+        origin: Origin::Configured,
+        on_absent: OnAbsent::Hold,
+    };
+    let mut state = State::default();
+    state.replicas.insert(vm, Replica { workloads: vec![pg], ..Replica::default() }.into());
     let next_of = |voters: &[&str], obstacle| {
         let isolated = IsolatedView {
             since: after(1),
@@ -256,7 +268,7 @@ fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act()
         };
         let input = PlanningInput { isolated: Some(isolated), quorum: false, ..input(1) };
         let blocker = Blocker::NoQuorum { forecast: Some(ApprovalForecast::Not(obstacle)) };
-        shown(&blocker, &event, &State::default(), &input).next
+        shown(&blocker, &event, &state, &input).next
     };
     let of_three = next_of(&["db-0", "db-1", "db-2"], IsolatedBlocker::NotAPair);
     assert!(of_three.starts_with("the other voters may approve the event at any moment"), "{of_three}");
@@ -264,4 +276,7 @@ fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act()
     let from = rfc3339(after(1).plus(Timing::default().takeover_after));
     let wanted = format!("; from {from} on, an operator may approve the event on this replica alone; otherwise Azure");
     assert!(of_two.contains(&wanted) && !of_two.contains("other voters"), "{of_two}");
+    // Of three voters the others may move the primary.
+    let by_hand = "if the primary is on the VM, move it by hand, once no hook of the event runs";
+    assert!(of_two.contains(by_hand) && !of_three.contains(by_hand), "{of_two}");
 }

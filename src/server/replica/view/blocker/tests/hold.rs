@@ -53,7 +53,12 @@ fn a_hold_that_ends_before_the_preparation_starts_promises_no_hook_at_its_end() 
 fn a_hold_without_hooks_says_so() {
     let mut event = event(Source::Platform, Vec::new());
     event.announcement.not_before = NotBefore::At(after(15));
-    let with = |no_hooks, until| told(&Blocker::Hold(Suspension { no_hooks, until, ..halt(0) }), &event, 1);
+    let mut with = |no_hooks, until| {
+        let what = OperatorAction::Hold { until, no_hooks };
+        let (who, reason) = ("ada".into(), "repair".into());
+        event.operator_records = vec![OperatorRecord { number: 1, at: SEEN, who, reason, what }];
+        told(&Blocker::Hold(event.hold(after(1)).unwrap()), &event, 1)
+    };
     let held = with(true, after(60));
     assert!(held.message.starts_with("the event is held, and no further hook of it begins, until"), "{held:?}");
     let next = "the hold does not prevent the start: no further hook begins before, unless an operator releases the event; \
@@ -79,4 +84,8 @@ fn of_a_hold_and_a_pause_the_longer_ends_the_wait() {
         format!("the hold ends automatically at {}, and the event still waits for the pause", rfc3339(after(5)));
     assert_eq!((shorter.next, shorter.until), (waits, Some(rfc3339(after(9)))));
     assert!(held(10).next.starts_with("the hold ends automatically, and the event goes on then"));
+    // The pause ends after the notice.
+    state.operator_records[0].what = OperatorAction::Pause { until: after(20) };
+    let next = shown(&Blocker::Hold(halt(5)), &event, &state, &input(1)).next;
+    assert!(next.starts_with("the hold does not prevent the start"), "{next}");
 }
