@@ -159,6 +159,10 @@ mod tests {
     use crate::model::document::tests::announced;
     use crate::model::document::{Announcement, Status};
     use crate::model::id::{EventId, WorkloadName};
+    use crate::model::isolation::ImdsHealth;
+    use crate::model::state::Replica;
+    use crate::model::workload::{OnAbsent, Origin};
+    use crate::planning_input::PeerHealth;
 
     #[test]
     fn the_names_to_avoid_fit_into_a_hooks_environment_and_those_of_our_events_come_first() {
@@ -179,5 +183,48 @@ mod tests {
         let bytes: usize = avoided.iter().map(|name| name.as_str().len() + 1).sum();
         assert!(bytes <= AVOIDED_BYTES + me.as_str().len() + 1, "{bytes}");
         assert!(bytes > AVOIDED_BYTES / 2, "others are named as well: {bytes}");
+    }
+
+    /// The primary would have to move a second time from the VM of an open event.
+    #[test]
+    fn a_vm_without_an_event_is_preferred_to_one_that_the_wave_has_passed() {
+        let vms = ["db-0", "db-1", "db-2"].map(VmName::new);
+        let mut state = State::default();
+        for vm in &vms {
+            let workloads = alloc::vec![Workload {
+                name: WorkloadName("pg".into()),
+                group: Some(GroupName("orders".into())),
+                after: Vec::new(),
+                hooks: Vec::new(),
+                origin: Origin::Configured,
+                on_absent: OnAbsent::Hold,
+            }];
+            state.replicas.insert(vm.clone(), Replica { workloads, ..Replica::default() }.into());
+        }
+        let of_db_1 = |id: &str| {
+            let announcement = Announcement { resources: [vms[1].clone()].into(), ..announced(id, Status::Scheduled) };
+            Event::first_seen_as(announcement, vms[0].clone(), Timestamp(1))
+        };
+        let mut input = PlanningInput::of_members(&vms, Timestamp(3));
+        let contact = PeerHealth {
+            reachable: true,
+            since: Timestamp(0),
+            imds: ImdsHealth::Healthy,
+            imds_since: Timestamp(0),
+            document_age: None,
+            answers_in: Duration::ZERO,
+            can_acknowledge: false,
+            operator_seq: 0,
+        };
+        input.peers.extend(vms.iter().map(|vm| (vm.clone(), contact)));
+        let member = Member { vm: vms[0].clone(), workload: WorkloadName("pg".into()) };
+        let preferred = |state: &State| preferred_vms(state, &input, &member);
+        let mut passed = of_db_1("e-1");
+        passed.entered.extend([(Stage::Restoring, Timestamp(2)), (Stage::Closed, Timestamp(2))]);
+        passed.ending = Some(Ending::Completed);
+        state.history.push_back(passed.into());
+        assert_eq!(preferred(&state), [vms[1].clone(), vms[2].clone()], "the wave has passed db-1");
+        state.open.insert(EventId::new("e-2"), of_db_1("e-2").into());
+        assert_eq!(preferred(&state), [vms[2].clone(), vms[1].clone()], "another event is to come");
     }
 }
