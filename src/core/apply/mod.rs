@@ -22,16 +22,17 @@ pub mod slot_updates;
 pub mod slots;
 pub mod stages;
 pub mod version;
+mod waivers;
 
 use crate::apply::access::{Applied, open};
 use crate::apply::operator::Requester;
-use crate::model::attempt::{Attempt, Waiver, WaiverReason};
+use crate::model::attempt::Attempt;
 use crate::model::command::{
     AbandonRestores, ApplyResult, BeginAttempt, BeginDrill, BeginLastCall, BeginLeadership, ChooseTreatment,
     ClearSuspect, Command, DecommissionReplica, DeregisterSession, EndDrill, Entry, ExcludeReplica, ExpireAttempt,
     ExtendAttempt, FinishAttempt, ForgetEvent, GiveBackSlots, MarkDocumentStale, RaiseVersion, ReadmitReplica,
     ReconcileJournal, RecordDeliveries, RecordImpact, RecordReachability, RegisterSession, RegisterWorkloads,
-    Rejection, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions, WaiveHook,
+    Rejection, ReportDocument, ReportProgress, RequestAction, SuspectReplica, TakeSlots, UpdateConditions,
 };
 use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
@@ -80,7 +81,7 @@ fn dispatch(state: &mut State, by: &VmName, command: &Command) -> Applied {
             attempts::finish_attempt(state, by, event, *attempt, outcome)
         }
         Command::ExpireAttempt(ExpireAttempt { event, attempt }) => attempts::expire_attempt(state, event, *attempt),
-        Command::WaiveHook(waived) => waive_hook(state, waived),
+        Command::WaiveHook(waived) => waivers::waive_hook(state, waived),
         Command::ClaimApproval(claim) => approvals::claim_approval(state, by, claim),
         Command::RecordPost(post) => approvals::record_post(state, by, post),
         Command::TakeSlots(TakeSlots { event }) => slots::take_slots(state, event),
@@ -203,33 +204,5 @@ fn begin_attempt(state: &mut State, begun: &BeginAttempt) -> Applied {
     if let Some(slot) = state.slots.get_mut(member).filter(|slot| takes_away && slot.stint == stint) {
         slot.needs_restore = true;
     }
-    Ok(())
-}
-
-fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
-    let WaiveHook { event: id, member, hook, why } = waived;
-    let hook = *hook;
-    let now = state.now;
-    let event = state.open_event(id).ok_or(Rejection::UnknownEvent)?;
-    // Restore hooks are mandatory, whatever happens to the VM meanwhile.
-    if !required::required_steps(state, event).iter().any(|step| step.member == *member && step.id == hook) {
-        return Err(Rejection::NotDue);
-    }
-    let event = open(state, id)?;
-    if !matches!(event.stage(), Stage::Announced | Stage::Preparing) {
-        return Err(Rejection::NotNow);
-    }
-    match why {
-        WaiverReason::Unreachable if !event.is_user_initiated() => return Err(Rejection::NotDue),
-        WaiverReason::Unreachable => {}
-        // A skip is an operator's request.
-        WaiverReason::Skipped { .. } => return Err(Rejection::NotYours),
-    }
-    if event.waiver(member, hook).is_some() {
-        return Err(Rejection::Repeated);
-    }
-    event.waivers.push(Waiver { member: member.clone(), hook, why: why.clone(), at: now });
-    event.restart_budget(now);
-    event.revision += 1;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::apply::access::{Applied, open, registered};
 use crate::apply::registry;
+use crate::apply::waivers;
 use crate::model::command::Rejection;
 use crate::model::event::Event;
 use crate::model::id::{EventId, GroupName, VmName};
@@ -106,13 +107,16 @@ pub(crate) fn declare_restored(state: &mut State, member: &Member) -> Applied {
 }
 
 /// Records that the leader has had no answer of this replica for some time, or has an answer again.
-pub(crate) fn record_reachability(state: &mut State, replica: &VmName, is_reachable: bool) -> Applied {
+pub(crate) fn record_reachability(state: &mut State, name: &VmName, is_reachable: bool) -> Applied {
     let now = state.now;
-    let replica = registered(state, replica)?;
+    let replica = registered(state, name)?;
     if replica.unreachable.is_none() == is_reachable {
         return Err(Rejection::Repeated);
     }
     replica.unreachable = (!is_reachable).then_some(now);
+    if is_reachable {
+        waivers::take_back_waivers(state, |_, vm| vm == name);
+    }
     Ok(())
 }
 

@@ -1,9 +1,12 @@
 //! Moves an event to another stage.
 
+use crate::apply::waivers;
 use crate::model::event::Event;
+use crate::model::id::VmName;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 
 /// Enters the stage if the table of legal transitions allows the transition; otherwise the event keeps its stage.
@@ -39,14 +42,23 @@ pub(crate) fn return_to_scheduled(event: &mut Event, now: Timestamp) {
 }
 
 /// Reopens events with an expired claim: a decision that was not posted can be held, and a decision for an older
-/// revision of the event is made anew, with its requirements. A decision that may have been posted is repeated.
+/// revision of the event is made anew, with its requirements. A decision that may have been posted is repeated. Replicas
+/// that came back during the claim can run their hooks now.
 pub(crate) fn reopen_after_expired_claims(state: &mut State) {
     let now = state.now;
     let is_open = |event: &Event| {
         let is_told = event.has_isolated_approval() || event.reason_to_repeat().is_some();
         event.stage() == Stage::Claimed && event.is_claim_over(now) && !is_told
     };
-    for event in state.open.values_mut().filter(|event| is_open(event)) {
+    let mut reopened = BTreeSet::new();
+    for (id, event) in state.open.iter_mut().filter(|(_, event)| is_open(event)) {
         Arc::make_mut(event).entered.push((Stage::Preparing, now));
+        reopened.insert(id.clone());
+    }
+    if !reopened.is_empty() {
+        let reachable = state.replicas.iter().filter(|(_, replica)| replica.unreachable.is_none());
+        let reachable: BTreeSet<VmName> = reachable.map(|(name, _)| name.clone()).collect();
+        let is_back = |event: &Event, vm: &VmName| reopened.contains(&event.announcement.id) && reachable.contains(vm);
+        waivers::take_back_waivers(state, is_back);
     }
 }
