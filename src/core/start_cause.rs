@@ -96,9 +96,8 @@ pub fn former_id<'a>(state: &'a State, event: &Event) -> Option<&'a EventId> {
 
 /// A second approver acts on the VMs of this cluster: policy did not leave the event to others.
 pub fn is_second_approver(state: &State, event: &Event) -> bool {
-    let names_us = || event.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
     let is_left = event.is_left_to_others();
-    !is_left && is_surely_approved_elsewhere(state, event) && names_us()
+    !is_left && is_surely_approved_elsewhere(state, event) && event.announcement.concerns(state)
 }
 
 #[cfg(test)]

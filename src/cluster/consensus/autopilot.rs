@@ -128,6 +128,7 @@ impl Consensus {
             silent_for: silences.since.get(node).copied().unwrap_or_default(),
             signed_off: has_stopped(node),
             lag: matched.get(node).copied().flatten().map(|matched| committed.saturating_sub(matched.index())),
+            excluded: self.excludes(&member.replica),
         };
         let mut members: Vec<MemberState> = membership.nodes().map(known).collect();
         let place = |name: &str| self.options.replicas.iter().position(|(configured, _)| configured == name);

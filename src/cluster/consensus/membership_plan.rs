@@ -23,6 +23,8 @@ pub(super) struct MemberState {
     pub(super) signed_off: bool,
     /// How far the member's log is behind the committed position; `None` while unknown.
     pub(super) lag: Option<u64>,
+    /// An operator removed the member, and the removal was cut short.
+    pub(super) excluded: bool,
 }
 
 /// A configured replica that answers, and whose answer matches no member.
@@ -189,8 +191,9 @@ fn due_rejoin(view: &MembershipView) -> Option<MembershipChange> {
     })
 }
 
+/// Whether the learner may vote. A removed member gets no vote back from a removal that was cut short.
 fn is_up_to_date(known: &MemberState) -> bool {
-    !known.voter && answers(known) && known.lag.is_some_and(|lag| lag <= LAG_AT_MOST)
+    !known.voter && !known.excluded && answers(known) && known.lag.is_some_and(|lag| lag <= LAG_AT_MOST)
 }
 
 fn due_promotion_or_replacement(view: &MembershipView) -> Option<MembershipChange> {

@@ -1,5 +1,5 @@
-//! Removes replicas on VMs deleted by an event (`SPEC.md` 9.6), with the workloads. A later replica with this name
-//! is a new replica.
+//! Removes replicas on VMs deleted by an event (`SPEC.md` 9.6), and replicas that an operator removed (10.1a), with the
+//! workloads. A later replica with this name is a new replica.
 
 use crate::apply::access::Applied;
 use crate::apply::report;
@@ -16,18 +16,21 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
     if !state.replicas.contains_key(replica) {
         return Err(Rejection::UnknownReplica);
     }
-    let is_deleted = |event: &Event, _: &VmName, replica: &Replica| has_begun(event) || was_silenced(event, replica);
-    if !deleted(state, is_deleted).contains(replica) {
+    let by_event = |event: &Event, _: &VmName, replica: &Replica| has_begun(event) || was_silenced(event, replica);
+    let is_deleted = deleted(state, by_event).contains(replica);
+    if !is_deleted && !state.is_excluded(replica) {
         return Err(Rejection::NotDue);
     }
     let gone = state.replicas.remove(replica);
     for announcement in gone.iter().filter_map(|gone| gone.document.as_ref()).flat_map(|document| &document.events) {
         report::refresh_announcement(state, &announcement.id);
     }
-    // A machine that does not exist approves nothing.
-    state.reconcile_states.remove(replica);
-    mark_departed(state, replica);
-    let now = state.now;
+    if is_deleted {
+        // A machine that does not exist approves nothing.
+        state.reconcile_states.remove(replica);
+        mark_departed(state, replica);
+    }
+    let (now, how) = (state.now, if is_deleted { "deleted" } else { "removed" });
     // Hooks run by the replica for other members may still run: no hook of these members begins before the latest end
     // of such a hook.
     let is_lost =
@@ -35,11 +38,16 @@ pub(crate) fn decommission_replica(state: &mut State, replica: &VmName) -> Appli
     for event in state.open.values_mut().filter(|event| event.attempts.iter().any(is_lost)) {
         let event = Arc::make_mut(event);
         for attempt in event.attempts.iter_mut().filter(|attempt| is_lost(attempt)) {
-            attempt.outcome = Some((Outcome::Unknown(alloc::format!("{replica} was deleted")), now));
+            attempt.outcome = Some((Outcome::Unknown(alloc::format!("{replica} was {how}")), now));
             event.revision += 1;
         }
     }
-    slots::drop_members_of(state, replica);
+    if is_deleted {
+        slots::drop_members_of(state, replica);
+    } else {
+        state.slots.retain(|member, _| member.vm != *replica);
+        report::reconsider_events_of(state, replica);
+    }
     report::move_events_by_documents(state);
     Ok(())
 }

@@ -17,8 +17,7 @@ impl Event {
     /// Whether this is a real event that affects a replica of this cluster, or ran hooks: a drill yields to such an
     /// event.
     fn is_pressing(&self, state: &State) -> bool {
-        let names_somebody = || self.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
-        !self.is_drill() && (names_somebody() || !self.attempts.is_empty())
+        !self.is_drill() && (self.announcement.concerns(state) || !self.attempts.is_empty())
     }
 }
 
@@ -31,7 +30,7 @@ pub(crate) fn begin_drill(state: &mut State, by: &VmName, announced: &Announceme
     if state.event(&announced.id).is_some() {
         return Err(Rejection::Repeated);
     }
-    if !announced.resources.iter().any(|vm| state.replicas.contains_key(vm)) {
+    if !announced.concerns(state) {
         return Err(Rejection::UnknownReplica);
     }
     if state.open_events().any(|event| event.is_drill() || event.is_pressing(state)) {

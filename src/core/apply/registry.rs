@@ -21,6 +21,9 @@ pub(crate) fn register_workloads(state: &mut State, by: &VmName, workloads: &[Wo
         return Err(Rejection::Repeated);
     }
     let is_new = !state.replicas.contains_key(by);
+    if is_new && state.is_excluded(by) {
+        return Err(Rejection::NotYours);
+    }
     if is_new {
         decommission::mark_departed(state, by);
     }
@@ -34,7 +37,7 @@ pub(crate) fn register_workloads(state: &mut State, by: &VmName, workloads: &[Wo
     drop_unknown_workloads(replica);
     keep_owed_restores(state, by, &before);
     if is_new {
-        report::reconsider_for_new_replica(state);
+        report::reconsider_for_new_replica(state, by);
     }
     let is_new = |workload: &&Workload| before.iter().all(|known| known.name != workload.name);
     for workload in workloads.iter().filter(is_new) {

@@ -11,6 +11,7 @@ use crate::model::id::{EventId, VmName};
 use crate::model::lifecycle::Stage;
 use crate::model::state::{OPEN_LIMIT, OPEN_LIMIT_OF_OTHERS, State};
 use crate::model::time::Timestamp;
+use crate::model::treatment::Action;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -116,10 +117,12 @@ pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
         return;
     }
     let is_other = !shown.is_decided_like(known);
-    let is_treated_otherwise = shown.kind != known.kind || shown.source != known.source;
+    let is_of_another_kind = shown.kind != known.kind || shown.source != known.source;
+    // Policy treats events without a VM of this cluster as foreign.
+    let is_treated_otherwise = is_of_another_kind || shown.concerns(state) != known.concerns(state);
     let Ok(event) = open(state, id) else { return };
     let has_grown = !shown.names_no_other(&event.announcement);
-    if (has_grown || is_treated_otherwise) && event.stage() == Stage::Approved {
+    if (has_grown || is_of_another_kind) && event.stage() == Stage::Approved {
         event.reopened = Some(now);
     }
     event.announcement = shown;
@@ -127,8 +130,35 @@ pub(crate) fn refresh_announcement(state: &mut State, id: &EventId) {
     if is_other {
         event.decided_at_revision = event.revision;
     }
-    if is_treated_otherwise && event.stage() < Stage::Started {
-        // Other hooks may be required now.
+    if is_treated_otherwise {
+        choose_treatment_again(event, now);
+    }
+}
+
+/// Lets policy choose again for events that are foreign without this replica: the replica registered, or left. A
+/// preparation that policy chose before the replica registered goes on.
+pub(crate) fn reconsider_events_of(state: &mut State, name: &VmName) {
+    let now = state.now;
+    let is_registered = state.replicas.contains_key(name);
+    let is_other = |event: &Event| {
+        let names_another = event.announcement.resources.iter().any(|vm| vm != name && state.replicas.contains_key(vm));
+        let is_prepared = event.treatment.as_ref().is_some_and(|treatment| treatment.action == Action::Prepare);
+        event.affects(name) && !names_another && !(is_prepared && is_registered)
+    };
+    let others = state.open_events().filter(|event| is_other(event));
+    for id in others.map(|event| event.announcement.id.clone()).collect::<Vec<_>>() {
+        if let Ok(event) = open(state, &id) {
+            if is_registered && event.stage() == Stage::Approved {
+                event.reopened = Some(now);
+            }
+            choose_treatment_again(event, now);
+        }
+    }
+}
+
+/// Lets policy choose the treatment of an event again: other hooks may be required now.
+fn choose_treatment_again(event: &mut Event, now: Timestamp) {
+    if event.stage() < Stage::Started && !event.is_drill() {
         event.restart_budget(now);
         (event.treatment, event.treated) = (None, None);
     }
@@ -197,9 +227,10 @@ pub(crate) fn reopen_listed(state: &mut State) {
     }
 }
 
-/// Reconsiders events for a new replica: an event for its VM concerns this cluster now, though there was no room
-/// before.
-pub(crate) fn reconsider_for_new_replica(state: &mut State) {
+/// Reconsiders events for a new replica: an event for its VM concerns this cluster now, though the event was foreign, or
+/// there was no room, before.
+pub(crate) fn reconsider_for_new_replica(state: &mut State, name: &VmName) {
+    reconsider_events_of(state, name);
     let is_full = |event: &&Event| event.announcement.bytes() > ANNOUNCEMENT_BYTES / 2;
     let full: Vec<EventId> = state.open_events().filter(is_full).map(|event| event.announcement.id.clone()).collect();
     for id in full {

@@ -26,11 +26,12 @@ pub fn violated(before: &State, after: &State) -> Option<Violation> {
     if after.version < before.version {
         return Some(Violation::Rewritten);
     }
-    if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_deleted(before, name)) {
+    let is_removed = |name: &VmName| is_deleted(before, name) || before.excluded.contains(name);
+    if before.replicas.keys().any(|name| !after.replicas.contains_key(name) && !is_removed(name)) {
         return Some(Violation::Forgotten);
     }
     let of_events = before.open_events().find_map(|event| {
-        let Some(later) = successor(event, after) else {
+        let Some(later) = successor(before, event, after) else {
             return Some(Violation::Rewritten);
         };
         let began = Began::of(event, later);
@@ -85,7 +86,7 @@ fn is_deleted(before: &State, name: &VmName) -> bool {
 
 /// The kept event in the next state; an event that closes may be listed again under its id in the same step, and even
 /// at the same moment.
-fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
+fn successor<'a>(before: &State, event: &Event, after: &'a State) -> Option<&'a Event> {
     let id = &event.announcement.id;
     let closed = after.closed_events().rev().filter(|later| later.announcement.id == *id);
     after
@@ -93,6 +94,7 @@ fn successor<'a>(event: &Event, after: &'a State) -> Option<&'a Event> {
         .into_iter()
         .chain(closed)
         .find(|later| later.entered.starts_with(&event.entered) && is_kept(event, later))
+        .filter(|later| is_treatment_kept(before, event, after, later))
 }
 
 /// Recorded facts stay; an ending may turn out to be a cancellation.
@@ -117,10 +119,11 @@ fn is_kept(event: &Event, later: &Event) -> bool {
         && event.drill == later.drill
         && event.impacts.iter().all(|(vm, lasted)| later.impacts.get(vm) == Some(lasted))
         && later.impacts.keys().all(|vm| event.announcement.resources.contains(vm))
-        && (event.treatment.is_none()
-            || event.treatment == later.treatment
-            || is_treated_anew(event, later)
-            || is_moved(event, later))
+}
+
+fn is_treatment_kept(before: &State, event: &Event, after: &State, later: &Event) -> bool {
+    let is_same = event.treatment.is_none() || event.treatment == later.treatment || is_moved(event, later);
+    is_same || is_treated_anew((before, event), (after, later))
 }
 
 /// A blocked attempt is repeated in its place, and keeps the number of its repetitions.
@@ -136,10 +139,14 @@ fn is_moved(event: &Event, later: &Event) -> bool {
     is_same && event.slots_since.is_none() && event.attempts.is_empty()
 }
 
-/// Policy chooses again for an event with another type or source, or for an event that is to come again.
-fn is_treated_anew(event: &Event, later: &Event) -> bool {
+/// Policy chooses again for an event with another type or source, that concerns the cluster no more or from now on, or that
+/// is to come again.
+fn is_treated_anew((before, event): (&State, &Event), (after, later): (&State, &Event)) -> bool {
     let (was, is) = (&event.announcement, &later.announcement);
-    let is_other = (&was.kind, &was.source) != (&is.kind, &is.source);
+    let concerns =
+        |state: &State, of: &Event| of.announcement.resources.iter().any(|vm| state.replicas.contains_key(vm));
+    let has_moved = concerns(before, event) != concerns(after, later);
+    let is_other = (&was.kind, &was.source) != (&is.kind, &is.source) || has_moved;
     let mut entered = later.entered.iter().skip(event.entered.len());
     let returned = entered.any(|(stage, _)| matches!(stage, Stage::Preparing | Stage::Approved));
     later.treatment.is_none() && (is_other || returned)

@@ -120,8 +120,11 @@ impl operator_server::Operator for OperatorService {
         names::address(&address)?;
         asking.record(format!("addition of {replica} at {:?} to the members", bounded(&address)), reason).await?;
         let added = asked.add_member(&replica, &address).await;
+        // Also where the addition goes on after an error: a member that counts as removed gets no vote.
+        if added.as_ref().err().is_none_or(|error| !error.is_refusal()) {
+            asking.commit(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
+        }
         let voter = added.map_err(|error| refused(&error, error.is_refusal()))?;
-        asking.commit(Command::ReadmitReplica(ReadmitReplica { replica: VmName::new(&replica) })).await?;
         Ok(Response::new(shown::AddMemberResponse { voter }))
     }
 

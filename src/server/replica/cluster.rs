@@ -107,7 +107,7 @@ impl ClusterHandle {
     pub fn members(&self) -> Vec<VmName> {
         let current = names(&self.consensus.members());
         let state = self.state();
-        members(&self.node.configured, &current, |name| state.replicas.contains_key(name))
+        members(&self.node.configured, &current, |name| state.replicas.contains_key(name) || state.is_excluded(name))
     }
 
     /// The members, and the configured replicas that are not members.
@@ -159,9 +159,9 @@ fn names(members: &MemberNames) -> BTreeSet<VmName> {
 }
 
 /// A configured replica that has yet to take part counts already: its VM belongs to the cluster. A replica that took
-/// part, as `registered` shows, and is no member any more was removed.
-fn members(configured: &[VmName], current: &BTreeSet<VmName>, registered: impl Fn(&VmName) -> bool) -> Vec<VmName> {
-    let counts = |name: &&VmName| current.is_empty() || current.contains(name) || !registered(name);
+/// part, as the log shows, and is no member any more was removed.
+fn members(configured: &[VmName], current: &BTreeSet<VmName>, took_part: impl Fn(&VmName) -> bool) -> Vec<VmName> {
+    let counts = |name: &&VmName| current.is_empty() || current.contains(name) || !took_part(name);
     let others = current.iter().filter(|name| !configured.contains(name));
     configured.iter().filter(counts).chain(others).cloned().collect()
 }

@@ -10,7 +10,8 @@ pub(super) fn member(node: u64) -> RaftMember {
 }
 
 pub(super) fn known(node: u64, voter: bool) -> MemberState {
-    MemberState { node, member: member(node), voter, silent_for: Duration::ZERO, signed_off: false, lag: Some(0) }
+    let (silent_for, signed_off) = (Duration::ZERO, false);
+    MemberState { node, member: member(node), voter, silent_for, signed_off, lag: Some(0), excluded: false }
 }
 
 pub(super) fn silent(node: u64, voter: bool, silent_for: Duration) -> MemberState {
@@ -92,6 +93,14 @@ fn a_learner_votes_where_there_is_room() {
     let unknown = MemberState { lag: None, ..known(5, false) };
     let away = silent(6, false, SILENT_AFTER);
     let members = vec![known(0, true), known(1, true), lagging, unknown, away];
+    assert_eq!(membership_change(&view(members)), None);
+}
+
+#[test]
+fn a_removed_replica_gets_no_vote_from_a_removal_that_was_cut_short() {
+    let removed = || MemberState { excluded: true, ..known(3, false) };
+    assert_eq!(membership_change(&view(vec![known(0, true), known(1, true), removed()])), None);
+    let members = three_of_whom_one_is_gone().into_iter().chain([removed()]).collect();
     assert_eq!(membership_change(&view(members)), None);
 }
 
