@@ -65,7 +65,7 @@ fn restore_steps_of<'a>(state: &'a State, event: &Event, member: &Member, slot: 
         // Undo runs in reverse order.
         steps.reverse();
     }
-    steps.extend(hooks_due(now, former, slot, event).map(|it| step(it, false)));
+    steps.extend(hooks_due(state, member, (now, former), event).into_iter().map(|it| step(it, false)));
     steps
 }
 
@@ -77,19 +77,34 @@ fn has_host(state: &State, event: &Event, step: &Step<'_>) -> bool {
 
 /// Restore and ready hooks of a returning member. A member without disruptive attempts is not restored, but its ready
 /// hook runs, because the platform may have restarted the member. The present registration supplies the hooks; a phase
-/// without hooks there falls back to the registration from the time of leaving.
+/// without hooks there falls back to the registration from the time of leaving. A hook for some types of events is due
+/// after each event of such a type that the member was prepared for, because the last event may be of another type.
 fn hooks_due<'a>(
-    now: Option<&'a Workload>,
-    former: Option<&'a Workload>,
-    slot: &Slot,
+    state: &State,
+    member: &Member,
+    (now, former): (Option<&'a Workload>, Option<&'a Workload>),
     event: &Event,
-) -> impl Iterator<Item = (HookId, &'a Hook)> {
-    let phases: &'static [Phase] = if slot.needs_restore { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
-    let hooks = phases.iter().flat_map(move |phase| {
+) -> Vec<(HookId, &'a Hook)> {
+    let slot = state.slots.get(member);
+    let owes = slot.is_some_and(|slot| slot.needs_restore);
+    let phases: &[Phase] = if owes { &[Phase::Restore, Phase::Ready] } else { &[Phase::Ready] };
+    let hooks = phases.iter().flat_map(|phase| {
         let known = now.filter(|workload| workload.hooks_of(*phase).next().is_some());
         known.or(former).into_iter().flat_map(|workload| workload.hooks_of(*phase))
     });
-    hooks.filter(move |(_, hook)| is_for_event_type(event, hook) && allowed_in_dry_run(event, hook))
+    let is_for_another =
+        |hook: &Hook| slot.is_some_and(|slot| prepared_for(state, member, slot).any(|it| is_for_event_type(it, hook)));
+    let is_due = |hook: &Hook| is_for_event_type(event, hook) || is_for_another(hook);
+    hooks.filter(|(_, hook)| is_due(hook) && allowed_in_dry_run(event, hook)).collect()
+}
+
+/// The events that began to take the member away since the member left.
+fn prepared_for<'a>(state: &'a State, member: &'a Member, slot: &'a Slot) -> impl Iterator<Item = &'a Event> {
+    let takes_away = |attempt: &Attempt| {
+        let is_of_member = attempt.stint >= slot.first_stint && attempt.member == *member;
+        is_of_member && attempt.intent == Intent::Run && attempt.hook.phase.is_disruptive()
+    };
+    state.events().filter(move |event| event.attempts.iter().any(takes_away))
 }
 
 /// The part of a former registration still needed by a member out of service when the workload changes or is
@@ -123,7 +138,7 @@ pub(crate) fn owed_of(
 
 /// Whether the member has to be restored, or needs a ready hook, before the return to service.
 pub(crate) fn is_awaited(state: &State, event: &Event, member: &Member, slot: &Slot) -> bool {
-    slot.needs_restore || hooks_due(state.workload(member), None, slot, event).next().is_some()
+    slot.needs_restore || !hooks_due(state, member, (state.workload(member), None), event).is_empty()
 }
 
 /// The attempts of one hook since a stint, for any event, oldest first.

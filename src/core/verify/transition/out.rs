@@ -2,6 +2,7 @@
 //! slot, begins a disruptive hook, or is claimed.
 
 use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 use super::Began;
 use super::claimed::{effective, is_waived, may_be_told, needed};
@@ -16,7 +17,7 @@ use crate::model::operator::OperatorAction;
 use crate::model::slot::{Slot, SlotState};
 use crate::model::state::{Replica, State};
 use crate::model::time::Timestamp;
-use crate::model::workload::{Intent, Member, Origin, Phase, Readiness, Role, Workload};
+use crate::model::workload::{Hook, Intent, Member, Origin, Phase, Readiness, Role, Workload};
 use crate::verify::invariants::Violation;
 
 pub(super) fn violated(
@@ -233,7 +234,14 @@ pub(super) fn not_restored(before: &State, after: &State) -> Option<Violation> {
             before.replicas.get(&member.vm).into_iter().flat_map(|it| effective(it).chain(it.owed_workloads.values()));
         let was = was.filter(|it| it.origin == Origin::Configured).find(|it| restores_of(it));
         let mut restores = known.or(was).into_iter().flat_map(|it| it.hooks_of(Phase::Restore));
-        let mut restores = restores.by_ref().filter(|(_, hook)| hook.event_types.is_empty());
+        let took_away = |event: &Event| {
+            let mut disruptive = event.attempts.iter().filter(|it| it.hook.phase.is_disruptive());
+            disruptive.any(|it| it.stint == slot.stint && it.member == **member && it.intent == Intent::Run)
+        };
+        let kinds: Vec<&EventType> =
+            before.events().filter(|event| took_away(event)).map(|event| &event.announcement.kind).collect();
+        let is_due = |hook: &Hook| hook.event_types.is_empty() || kinds.iter().any(|it| hook.event_types.contains(it));
+        let mut restores = restores.by_ref().filter(|(_, hook)| is_due(hook));
         !is_declared(member)
             && restores.any(|(id, _)| {
                 let all = after.events().flat_map(|event| &event.attempts);
