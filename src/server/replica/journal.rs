@@ -108,16 +108,21 @@ impl ApprovalJournal {
         Ok(true)
     }
 
-    /// Writes the outcome of the post.
+    /// Writes the outcome of the post. If the disk refuses the write, the outcome stays in memory, where the report to
+    /// the log takes it from, and the next write contains it.
     pub async fn end(&self, begun: &IsolatedApproval, outcome: PostOutcome, at: Timestamp) -> io::Result<()> {
         let _turn = self.turn.lock().await;
         let end = Some((outcome, at));
-        self.write(|entries| {
+        let settle = |entries: &mut Vec<JournalEntry>| {
             for entry in entries.iter_mut().filter(|entry| entry.approval == *begun) {
                 entry.approval.outcome.clone_from(&end);
             }
-        })
-        .await
+        };
+        let written = self.write(settle).await;
+        if written.is_err() {
+            self.entries.send_modify(|entries| settle(Arc::make_mut(entries)));
+        }
+        written
     }
 
     /// Removes the entries whose outcome the log has.
@@ -247,6 +252,23 @@ mod tests {
         assert_eq!(give_account(&mut state, &journal), ApplyResult::Applied);
         journal.prune(|entry| is_entry_needed(&state, entry)).await.unwrap();
         assert!(ApprovalJournal::open(folder.path(), Environment::default()).unwrap().entries().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_outcome_that_the_disk_refuses_is_kept_and_written_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("data");
+        fs::create_dir(&place).unwrap();
+        let journal = ApprovalJournal::open(&place, Environment::default()).unwrap();
+        assert!(journal.begin(entry("e1"), || true).await.unwrap());
+        fs::remove_dir_all(&place).unwrap();
+        journal.end(&entry("e1").approval, PostOutcome::Accepted, Timestamp(9)).await.unwrap_err();
+        let accepted = Some((PostOutcome::Accepted, Timestamp(9)));
+        assert_eq!(journal.entries()[0].approval.outcome, accepted);
+        fs::create_dir(&place).unwrap();
+        journal.keep().await.unwrap();
+        let journal = ApprovalJournal::open(&place, Environment::default()).unwrap();
+        assert_eq!(journal.entries()[0].approval.outcome, accepted);
     }
 
     #[tokio::test]
