@@ -1,5 +1,8 @@
 //! The one POST: its content, its single transmission, and the meaning of each answer.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use allclear::core::model::id::EventId;
@@ -12,7 +15,7 @@ const ID: &str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123";
 
 async fn approve(answer: Answer, timeouts: Timeouts) -> Approval {
     let server = Server::saying(answer).await;
-    let approval = endpoint_at(&server.url(), "2020-07-01", timeouts).approve(&EventId::new(ID)).await;
+    let approval = endpoint_at(&server.url(), "2020-07-01", timeouts).approve(&EventId::new(ID), LIMIT).await;
     assert_eq!(server.lines(), ["POST /metadata/scheduledevents?api-version=2020-07-01"]);
     approval
 }
@@ -21,7 +24,7 @@ async fn approve(answer: Answer, timeouts: Timeouts) -> Approval {
 async fn the_id_is_sent_as_it_was_received_and_nothing_else() {
     for id in [ID, "c7061bac-AFDC", "quote\" back\\ é \n"] {
         let server = Server::saying(says(200, "")).await;
-        assert_eq!(endpoint(&server).approve(&EventId::new(id)).await, Approval::Accepted);
+        assert_eq!(endpoint(&server).approve(&EventId::new(id), LIMIT).await, Approval::Accepted);
         let request = &server.requests()[0];
         let body: Value = serde_json::from_str(&request.body).unwrap();
         assert_eq!(body, json!({ "StartRequests": [{ "EventId": id }] }));
@@ -86,8 +89,23 @@ async fn a_body_that_never_comes_is_not_waited_for() {
 #[tokio::test]
 async fn a_body_is_not_read_beyond_a_size() {
     let server = Server::saying(Answer::Flood(b"HTTP/1.1 200 OK\r\n\r\n".to_vec())).await;
-    assert_eq!(endpoint(&server).approve(&EventId::new(ID)).await, Approval::Accepted);
+    assert_eq!(endpoint(&server).approve(&EventId::new(ID), LIMIT).await, Approval::Accepted);
     assert!(!server.was_read_to_its_end().await);
+}
+
+#[tokio::test]
+async fn a_post_that_would_wait_for_another_request_for_too_long_is_not_sent() {
+    let server = Server::telling(vec![Answer::Hang(Vec::new()), says(200, "")]).await;
+    let endpoint = Arc::new(endpoint(&server));
+    let looking = tokio::spawn({
+        let endpoint = Arc::clone(&endpoint);
+        async move { endpoint.look().await }
+    });
+    server.has_been_asked(1).await;
+    let approval = endpoint.approve(&EventId::new(ID), Duration::from_millis(50)).await;
+    assert!(matches!(approval, Approval::NotSent(NoInformation::Queued { .. })), "{approval:?}");
+    looking.abort();
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -96,7 +114,7 @@ async fn a_post_has_a_connection_of_its_own() {
     let endpoint = endpoint(&server);
     endpoint.poll().await.unwrap();
     for _ in 0..2 {
-        assert_eq!(endpoint.approve(&EventId::new(ID)).await, Approval::Accepted);
+        assert_eq!(endpoint.approve(&EventId::new(ID), LIMIT).await, Approval::Accepted);
     }
     assert_eq!(server.requests().iter().map(|request| request.connection).collect::<Vec<_>>(), [0, 1, 2]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, NoInformation};
 
-use super::server::{Answer, Server};
+use super::server::{Answer, LIMIT, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, answer, document_with, endpoint, endpoint_at, http, keeps, says};
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn every_request_carries_the_metadata_header_and_nothing_that_the_service_
     let server = Server::saying(says(200, EMPTY)).await;
     let endpoint = endpoint(&server);
     endpoint.poll().await.unwrap();
-    endpoint.approve(&EventId::new("A")).await;
+    endpoint.approve(&EventId::new("A"), LIMIT).await;
     endpoint.instance().await.unwrap_err();
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
@@ -39,7 +39,7 @@ async fn every_version_is_asked_for() {
         let server = Server::saying(says(200, EMPTY)).await;
         let endpoint = endpoint_at(&server.url(), version, PATIENT);
         assert_eq!(endpoint.poll().await.unwrap().version.to_string(), version);
-        endpoint.approve(&EventId::new("A")).await;
+        endpoint.approve(&EventId::new("A"), LIMIT).await;
         assert_eq!(server.lines(), [format!("GET {target}"), format!("POST {target}")]);
     }
 }
@@ -107,7 +107,7 @@ async fn a_poll_that_hangs_gives_way_to_an_approval() {
         async move { endpoint.poll().await }
     });
     server.has_been_asked(1).await;
-    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);
+    assert_eq!(endpoint.approve(&EventId::new("A"), LIMIT).await, Approval::Accepted);
     assert_eq!(hanging.await.unwrap(), Err(NoInformation::GaveWay));
 }
 
@@ -120,7 +120,7 @@ async fn a_question_for_the_name_that_hangs_gives_way_too() {
         async move { endpoint.instance().await }
     });
     server.has_been_asked(1).await;
-    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);
+    assert_eq!(endpoint.approve(&EventId::new("A"), LIMIT).await, Approval::Accepted);
     assert_eq!(hanging.await.unwrap(), Err(NoInformation::GaveWay));
 }
 

@@ -5,7 +5,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use allclear::core::model::id::EventId;
 use allclear::imds::{Approval, MAX_BODY, NoInformation, Timeouts};
 
-use super::server::{Answer, Server};
+use super::server::{Answer, LIMIT, Server};
 use super::{EMPTY, HASTY, PATIENT, SHORT, endpoint, endpoint_at, http, says};
 
 /// One poll with the fault, and one poll afterwards.
@@ -156,7 +156,7 @@ async fn a_refused_connection_is_told_apart_and_nothing_was_sent() {
     let url = format!("http://{}", bound.local_addr().unwrap());
     let endpoint = endpoint_at(&url, "2020-07-01", PATIENT);
     assert_eq!(endpoint.poll().await, Err(NoInformation::Refused));
-    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::NotSent(NoInformation::Refused));
+    assert_eq!(endpoint.approve(&EventId::new("A"), LIMIT).await, Approval::NotSent(NoInformation::Refused));
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn a_connection_that_is_never_made_is_told_apart_and_nothing_was_sent() {
     let _second = TcpStream::connect(address).await.unwrap();
     let endpoint = endpoint_at(&format!("http://{address}"), "2020-07-01", Timeouts { connect: SHORT, ..PATIENT });
     assert!(matches!(endpoint.poll().await, Err(NoInformation::NotConnected { .. })));
-    let approval = endpoint.approve(&EventId::new("A")).await;
+    let approval = endpoint.approve(&EventId::new("A"), LIMIT).await;
     assert!(matches!(approval, Approval::NotSent(NoInformation::NotConnected { .. })), "{approval:?}");
 }
 

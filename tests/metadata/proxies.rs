@@ -9,7 +9,7 @@ use tokio::process::Command;
 use allclear::core::model::id::EventId;
 use allclear::imds::Approval;
 
-use super::server::Server;
+use super::server::{LIMIT, Server};
 use super::{EMPTY, PATIENT, endpoint_at, says};
 
 /// The endpoint; set only in the process that the test starts of itself, with proxies in its environment.
@@ -41,5 +41,5 @@ async fn proxies_of_the_environment_are_not_used() {
 async fn ask(url: &str) {
     let endpoint = endpoint_at(url, "2020-07-01", PATIENT);
     endpoint.poll().await.unwrap();
-    assert_eq!(endpoint.approve(&EventId::new("A")).await, Approval::Accepted);
+    assert_eq!(endpoint.approve(&EventId::new("A"), LIMIT).await, Approval::Accepted);
 }

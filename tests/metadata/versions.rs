@@ -8,7 +8,7 @@ use allclear::imds::NoInformation;
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 
-use super::server::Server;
+use super::server::{LIMIT, Server};
 use super::{EMPTY, endpoint, says};
 
 /// Accepts only one version, as an old service would.
@@ -29,7 +29,7 @@ async fn a_refused_version_falls_back_and_the_version_in_use_is_told() {
         for _ in 0..2 {
             assert_eq!(endpoint.poll().await.unwrap().version.to_string(), taken);
         }
-        endpoint.approve(&EventId::new("A")).await;
+        endpoint.approve(&EventId::new("A"), LIMIT).await;
         assert_eq!(server.lines().last().unwrap(), &format!("POST /metadata/scheduledevents?api-version={taken}"));
     }
 }

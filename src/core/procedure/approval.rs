@@ -86,11 +86,12 @@ pub async fn approve<H: ApprovalHost>(host: &H, claim: &OwnClaim) -> Option<Post
     if !claim_is_still_own(host, claim) {
         return None;
     }
+    let left = claim.lease.saturating_sub(host.monotonic().since(claim.seen_at));
     let Some(document) = document else {
-        return Some(host.post(&claim.event, PostReason::LastResort(claim.attempt)).await);
+        return Some(host.post(&claim.event, PostReason::LastResort(claim.attempt), left).await);
     };
     let listed = document.get(&claim.event).map_or(&claim.event, |announced| &announced.id);
-    Some(host.post(listed, PostReason::Claim(claim.attempt)).await)
+    Some(host.post(listed, PostReason::Claim(claim.attempt), left).await)
 }
 
 /// True while the state has this claim for this replica and the lease lasts.

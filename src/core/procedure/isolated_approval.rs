@@ -173,8 +173,9 @@ pub async fn approve_isolated<H: IsolatedHost>(
         }
         Err(error) => return Err(NotApproved::Failed(format!("the journal cannot be written: {error}"))),
     }
-    let outcome = if host.monotonic().since(looked_at) < host.timing().claim_lease {
-        host.post(&announced.id, PostReason::Isolated(entry.approval.at)).await
+    let left = host.timing().claim_lease.saturating_sub(host.monotonic().since(looked_at));
+    let outcome = if left > Duration::ZERO {
+        host.post(&announced.id, PostReason::Isolated(entry.approval.at), left).await
     } else {
         PostOutcome::NotSent("the process of this replica was paused before the post".into())
     };

@@ -69,6 +69,7 @@ pub trait Host {
     /// True once a quorum has confirmed that `state` was current after this call.
     async fn ensure_linearizable(&self) -> bool;
 
-    /// Posts the approval of an event, once.
-    async fn post(&self, event: &EventId, reason: PostReason) -> PostOutcome;
+    /// Posts the approval of an event, once. Posts nothing if another request of this replica occupies the metadata service
+    /// for longer than `within`: the permission to post ends then.
+    async fn post(&self, event: &EventId, reason: PostReason, within: Duration) -> PostOutcome;
 }

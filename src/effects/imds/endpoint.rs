@@ -9,7 +9,7 @@ use core::time::Duration;
 use reqwest::{Client, RequestBuilder};
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard, Notify};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::approval::Approval;
 use super::exchange::Whole;
@@ -144,10 +144,14 @@ impl Endpoint {
     }
 
     /// Posts the approval of one event, once. Omits `DocumentIncarnation`, which may be taken for a condition. If the
-    /// future is dropped unfinished, the outcome is unknown.
-    pub async fn approve(&self, event: &EventId) -> Approval {
+    /// future is dropped unfinished, the outcome is unknown. Does not post if another approval, or the poll before it,
+    /// takes longer than `within`: from then on the cluster may give the approval to another replica, and an operator may
+    /// hold the event.
+    pub async fn approve(&self, event: &EventId, within: Duration) -> Approval {
         // Queues for the lock before the notification, so that no poll slips in between.
-        let (turn, ()) = tokio::join!(self.turn.lock(), async { self.way.notify_waiters() });
+        let queued = timeout(within, self.turn.lock());
+        let (turn, ()) = tokio::join!(queued, async { self.way.notify_waiters() });
+        let Ok(turn) = turn else { return Approval::from_failure(NoInformation::Queued { after: within }) };
         let body = json!({ "StartRequests": [{ "EventId": event.as_received() }] });
         let request = self.approvals.post(self.address(&turn.version().events_path())).json(&body);
         match exchange::status(request, self.timeouts.answer).await {

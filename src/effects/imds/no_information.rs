@@ -77,6 +77,9 @@ pub enum NoInformation {
     /// A poll cancelled for an approval, since there is one request at a time: means nothing about the endpoint.
     #[error("the poll was cancelled in favour of an approval; the poll is retried")]
     GaveWay,
+    /// An approval that was not sent, since there is one request at a time: means nothing about the endpoint.
+    #[error("another request to the metadata endpoint took longer than {after:?}, so the approval was not sent")]
+    Queued { after: Duration },
 }
 
 impl NoInformation {
@@ -107,6 +110,7 @@ impl NoInformation {
             Self::Reset => "reset",
             Self::BrokenOff { .. } => "broken_off",
             Self::GaveWay => "gave_way",
+            Self::Queued { .. } => "queued",
         }
     }
 
@@ -138,16 +142,17 @@ impl NoInformation {
                 | Self::Reset
                 | Self::BrokenOff { .. }
                 | Self::GaveWay
+                | Self::Queued { .. }
         )
     }
 
     /// True if the request certainly never reached the service: no connection was made.
     pub const fn never_sent(&self) -> bool {
-        matches!(self, Self::Refused | Self::NotConnected { .. })
+        matches!(self, Self::Refused | Self::NotConnected { .. } | Self::Queued { .. })
     }
 
-    /// True if the failure is the endpoint's; a poll cancelled for an approval is no failure.
+    /// True if the failure is the endpoint's; a request that made room for another is no failure.
     pub const fn is_failure(&self) -> bool {
-        !matches!(self, Self::GaveWay)
+        !matches!(self, Self::GaveWay | Self::Queued { .. })
     }
 }

@@ -1,5 +1,7 @@
 //! Requests of a replica to the metadata service, implemented by the HTTP endpoint or by a simulation.
 
+use core::time::Duration;
+
 use futures_util::future::BoxFuture;
 
 use super::approval::Approval;
@@ -21,8 +23,8 @@ pub trait MetadataService: Send + Sync {
     /// [`NoInformation`], which never means "no events".
     fn look(&self) -> BoxFuture<'_, Result<Polled, NoInformation>>;
 
-    /// Posts the approval of one event, once.
-    fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval>;
+    /// Posts the approval of one event, once, or nothing if another request takes longer than `within`.
+    fn approve<'a>(&'a self, event: &'a EventId, within: Duration) -> BoxFuture<'a, Approval>;
 }
 
 impl MetadataService for Endpoint {
@@ -34,7 +36,7 @@ impl MetadataService for Endpoint {
         Box::pin(self.look())
     }
 
-    fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval> {
-        Box::pin(self.approve(event))
+    fn approve<'a>(&'a self, event: &'a EventId, within: Duration) -> BoxFuture<'a, Approval> {
+        Box::pin(self.approve(event, within))
     }
 }

@@ -88,11 +88,11 @@ impl Host for ReplicaHost {
         self.cluster.consensus.ensure_linearizable().await.is_ok()
     }
 
-    async fn post(&self, event: &EventId, reason: PostReason) -> PostOutcome {
+    async fn post(&self, event: &EventId, reason: PostReason, within: Duration) -> PostOutcome {
         if matches!(reason, PostReason::LastResort(_)) {
             return self.acknowledge(event).await;
         }
-        match self.observer.approve(event).await {
+        match self.observer.approve(event, within).await {
             Approval::Accepted => PostOutcome::Accepted,
             Approval::Refused(status) => PostOutcome::Refused(status),
             Approval::NotSent(why) => PostOutcome::NotSent(bounded(&why.to_string())),

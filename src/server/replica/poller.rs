@@ -169,9 +169,10 @@ impl ImdsPoller {
         sight.observation.document().filter(|_| is_healthy).cloned()
     }
 
-    /// Posts the approval of an event through the same channel.
-    pub async fn approve(&self, event: &EventId) -> Approval {
-        self.service.approve(event).await
+    /// Posts the approval of an event through the same channel, or nothing if the channel is occupied for longer than
+    /// `within`.
+    pub async fn approve(&self, event: &EventId, within: Duration) -> Approval {
+        self.service.approve(event, within).await
     }
 
     /// Approves an event of a VM through the control plane, once.

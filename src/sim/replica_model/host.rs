@@ -73,7 +73,7 @@ impl Host for ModelContext {
         self.confirm().await.is_ok()
     }
 
-    async fn post(&self, event: &EventId, reason: PostReason) -> PostOutcome {
+    async fn post(&self, event: &EventId, reason: PostReason, _within: Duration) -> PostOutcome {
         self.post_approval(event, reason).await
     }
 }

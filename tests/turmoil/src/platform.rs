@@ -192,7 +192,7 @@ impl MetadataService for Metadata {
         self.poll()
     }
 
-    fn approve<'a>(&'a self, event: &'a EventId) -> BoxFuture<'a, Approval> {
+    fn approve<'a>(&'a self, event: &'a EventId, _within: Duration) -> BoxFuture<'a, Approval> {
         Box::pin(async move {
             if let Err(why) = self.answer().await {
                 return match why {
