@@ -143,11 +143,13 @@ async fn output_is_kept_up_to_64_kib_and_never_makes_a_hook_wait() {
 
 #[tokio::test]
 async fn a_hook_that_leaves_a_server_running_is_done_when_it_exits() {
-    let bench = Bench::new();
-    let (runner, mut reports) = bench.open();
-    runner.run(&task(), &bench.shell("sleep 60 & echo $! > $BENCH/server"));
-    assert_eq!(end(&mut reports).await, HookOutcome::Done);
-    assert!(crate::workloads::bench::lives(bench.process("server").await));
+    for (status, expected) in [(0, HookOutcome::Done), (11, HookOutcome::NotApplicable)] {
+        let bench = Bench::new();
+        let (runner, mut reports) = bench.open();
+        runner.run(&task(), &bench.shell(&format!("sleep 60 & echo $! > $BENCH/server; exit {status}")));
+        assert_eq!(end(&mut reports).await, expected);
+        assert!(crate::workloads::bench::lives(bench.process("server").await));
+    }
 }
 
 #[tokio::test]

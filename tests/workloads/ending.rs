@@ -91,6 +91,34 @@ async fn what_went_to_another_group_is_ended_with_its_hook() {
     assert!(!lives(astray));
 }
 
+/// What is left would go on beside the next attempt. A hook that has done its work may leave a server running.
+#[tokio::test]
+async fn what_an_unsuccessful_hook_left_running_is_ended_before_its_outcome_is_told() {
+    for end_of_the_hook in ["exit 1", "exit 12", "exit 13", "exit 75", "kill -KILL $$"] {
+        let bench = Bench::new();
+        let (runner, mut reports) = bench.open();
+        let mut hook = bench.shell(&format!(
+            "sleep 60 & echo $! > $BENCH/child; set -m; sleep 60 & echo $! > $BENCH/astray; {end_of_the_hook}"
+        ));
+        hook.argv[0] = "/bin/bash".into();
+        runner.run(&task(), &hook);
+        let ended = end(&mut reports).await;
+        for name in ["child", "astray"] {
+            assert!(!lives(bench.process(name).await), "{name} after {end_of_the_hook}: {ended}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_failed_hook_left_running_is_killed_if_it_ignores_sigterm() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let script = STUBBORN.replace("wait", "until [ -s $BENCH/grandchild ]; do sleep 0.01; done; exit 3");
+    runner.run(&task(), &bench.shell(&script));
+    assert_eq!(end(&mut reports).await, HookOutcome::Failed("exit status 3, nothing on standard error".into()));
+    assert!(!lives(bench.process("grandchild").await));
+}
+
 /// A database started by a hook does this, too. Such a process cannot be distinguished from a hook meant to stay.
 #[tokio::test]
 async fn what_began_a_session_of_its_own_outlives_its_hook() {

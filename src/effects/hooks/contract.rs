@@ -106,6 +106,11 @@ pub enum HookOutcome {
 }
 
 impl HookOutcome {
+    /// The hook is done, or was not needed.
+    pub(super) const fn is_favourable(&self) -> bool {
+        matches!(self, Self::Done | Self::NotApplicable)
+    }
+
     /// Rewrites the reason of the outcome with `reword`.
     #[must_use]
     pub(super) fn reworded(self, reword: impl FnOnce(&str) -> String) -> Self {

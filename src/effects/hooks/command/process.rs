@@ -1,4 +1,4 @@
-//! Processes of a hook whose supervisor is gone: found in /proc, and ended.
+//! Processes of a hook, found in /proc and ended: by the supervisor, or by the replica after the supervisor's end.
 
 use std::fs;
 use std::io;
@@ -72,6 +72,14 @@ pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
         living(|seen| is_in_the_group(seen) || is_astray(seen)).is_empty()
     };
     end(send, is_over).await
+}
+
+/// Ends what is left of a hook after the end of its first process: every other process of the session that this process
+/// leads. False if a process remains.
+pub(super) async fn end_rest() -> bool {
+    let own = getpid().as_raw();
+    let rest = || living(|seen| seen.session == own && seen.pid != own);
+    end(|signal| signal_all(&rest(), signal), || rest().is_empty()).await
 }
 
 /// Sends SIGTERM first, and SIGKILL after the grace period.

@@ -153,7 +153,8 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
     let ended = match stop {
         StopCause::Exited(status) => {
             let _ = timeout(DRAIN, reading).await;
-            verdict(status, &hearing.borrow().last_complaint)
+            let ended = verdict(status, &hearing.borrow().last_complaint);
+            end_rest(ended).await
         }
         StopCause::Told(ended) => end(&mut hook, ended).await,
     };
@@ -218,13 +219,24 @@ async fn tell(folder: Folder, mut hearing: watch::Receiver<HookOutput>) {
     }
 }
 
+/// Ends what an unsuccessful hook has left running, which would go on beside the next attempt. A server started by a
+/// successful hook stays.
+async fn end_rest(ended: HookOutcome) -> HookOutcome {
+    let gone = ended.is_favourable() || process::end_rest().await;
+    if gone { ended } else { unkillable(&ended) }
+}
+
 async fn end(hook: &mut Child, ended: HookOutcome) -> HookOutcome {
     let Some(leader) = hook.id() else { return ended };
     let gone = process::end_hook(leader, || {
         let _ = hook.try_wait();
     })
     .await;
-    if gone { ended } else { HookOutcome::Unknown(format!("{ended}, but some of its processes cannot be killed")) }
+    if gone { ended } else { unkillable(&ended) }
+}
+
+fn unkillable(ended: &HookOutcome) -> HookOutcome {
+    HookOutcome::Unknown(format!("{ended}, but some of its processes cannot be killed"))
 }
 
 fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> HookOutcome {
