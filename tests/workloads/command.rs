@@ -84,6 +84,8 @@ async fn the_same_facts_are_on_standard_input_as_json() {
 #[tokio::test]
 async fn the_exit_status_is_the_outcome() {
     let failed = |reason: &str| HookOutcome::Failed(reason.to_owned());
+    // It ended half way.
+    let killed = |reason: &str| HookOutcome::Unknown(reason.to_owned());
     for (script, expected) in [
         ("exit 0", HookOutcome::Done),
         ("echo warning >&2; exit 0", HookOutcome::Done),
@@ -96,8 +98,9 @@ async fn the_exit_status_is_the_outcome() {
         ("exit 3", failed("exit status 3, nothing on standard error")),
         ("echo first >&2; printf 'the last  \\n\\n' >&2; exit 1", failed("the last")),
         ("printf 'no newline' >&2; exit 1", failed("no newline")),
-        ("kill -SEGV $$", failed("killed by SIGSEGV")),
-        ("echo out of memory >&2; kill -9 $$", failed("killed by SIGKILL: out of memory")),
+        ("kill -SEGV $$", killed("killed by SIGSEGV")),
+        ("kill -TERM $$", killed("killed by SIGTERM")),
+        ("echo out of memory >&2; kill -9 $$", killed("killed by SIGKILL: out of memory")),
     ] {
         assert_eq!(outcome(script).await, expected, "{script}");
     }

@@ -58,6 +58,67 @@ async fn a_stopped_replica_leaves_its_hook_running_for_the_next() {
     assert!(!lives(hook));
 }
 
+/// SIGTERM from another sender ends the hook half way, and is no cancellation by the cluster.
+#[tokio::test]
+async fn the_shutdown_of_the_vm_leaves_an_unknown_outcome_and_no_cancellation() {
+    for hook in [PATIENT, "trap 'exit 0' TERM; echo $$ > $BENCH/ran; while :; do sleep 0.02; done"] {
+        let bench = Bench::new();
+        let (runner, mut reports) = bench.open();
+        runner.run(&task(), &bench.shell(hook));
+        let process = bench.process("ran").await;
+        send(bench.supervisor(), Signal::SIGTERM);
+        // The hook may have ended by the signal to its supervisor.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(process), Signal::SIGTERM);
+        let ended = end(&mut reports).await;
+        assert!(matches!(&ended, HookOutcome::Unknown(reason) if reason.contains("SIGTERM")), "{hook}: {ended}");
+        assert!(!lives(process));
+        drop(runner);
+        let (runner, _) = bench.open();
+        assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "it stays so");
+    }
+}
+
+/// A shutdown reaches the hook too, which may end with any exit code before its supervisor has handled the signal.
+#[tokio::test]
+async fn a_hook_that_ends_together_with_a_signal_to_its_supervisor_is_unknown_whatever_it_says() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell(PATIENT));
+    let hook = bench.process("ran").await;
+    for signal in [Signal::SIGSTOP, Signal::SIGTERM] {
+        send(bench.supervisor(), signal);
+    }
+    fs::write(bench.path("go"), "").unwrap();
+    until(|| !lives(hook)).await;
+    send(bench.supervisor(), Signal::SIGCONT);
+    let ended = end(&mut reports).await;
+    assert!(matches!(&ended, HookOutcome::Unknown(reason) if reason.contains("SIGTERM")), "{ended}");
+}
+
+#[tokio::test]
+async fn a_cancellation_goes_on_when_its_replica_ended_between_the_record_and_the_signal() {
+    let bench = Bench::new();
+    let before = replica(&bench, PATIENT);
+    let hook = bench.process("ran").await;
+    kill(before);
+    fs::write(bench.attempt().join("cancel.json"), r#"{"at_ms": 7}"#).unwrap();
+    let (_runner, mut reports) = bench.open();
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
+    assert!(!lives(hook));
+}
+
+#[tokio::test]
+async fn a_cancellation_that_cannot_be_recorded_ends_its_hook_with_an_unknown_outcome() {
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &bench.shell(PATIENT));
+    let hook = bench.process("ran").await;
+    fs::create_dir_all(bench.attempt().join("cancel.json/in-the-way")).unwrap();
+    runner.cancel(ATTEMPT);
+    assert!(matches!(end(&mut reports).await, HookOutcome::Unknown(_)));
+    assert!(!lives(hook));
+}
+
 #[tokio::test]
 async fn the_deadline_holds_though_no_replica_is_there() {
     let bench = Bench::new();

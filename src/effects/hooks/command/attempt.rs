@@ -13,12 +13,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 pub(super) use self::folder_state::{FolderState, look};
-use super::attempt_files::{OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
+use super::attempt_files::{CancelRecord, OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
 use super::running_attempts::RunningAttempts;
 use super::spool::Folder;
 use super::{clock, process};
@@ -30,6 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Interval of liveness probes of a supervisor from another process.
 const PROBE_EVERY: Duration = Duration::from_millis(50);
 const LOCK_TRIES: u32 = 20;
+/// A stalled disk delays a cancellation by no more than this.
+const RECORD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts an attempt and watches the attempt until the end.
 pub(super) async fn run(shared: Arc<RunningAttempts>, attempt: String, request: RunRecord, cancel: CancellationToken) {
@@ -43,9 +45,13 @@ pub(super) async fn run(shared: Arc<RunningAttempts>, attempt: String, request: 
     }
 }
 
-/// Adopts an attempt from a previous run of the replica.
+/// Adopts an attempt from a previous run of the replica. A recorded cancellation goes on: the previous run may have
+/// ended before the signal.
 pub(super) async fn take_up(shared: Arc<RunningAttempts>, attempt: String, cancel: CancellationToken) {
     let folder = Folder::of(&shared.spool, &attempt);
+    if let Ok(Some(_)) = shared.on(&folder, Folder::read::<CancelRecord>).await {
+        cancel.cancel();
+    }
     watch(&shared, &attempt, &folder, None, &cancel).await;
 }
 
@@ -125,6 +131,7 @@ async fn watch(
             settled = &mut gone => break settled,
             () = cancel.cancelled(), if !asked_to_end => {
                 asked_to_end = true;
+                record_cancellation(shared, attempt, folder).await;
                 terminate(shared, folder, own).await;
             }
             _ = looks.tick() => {
@@ -174,6 +181,18 @@ async fn gone(shared: &RunningAttempts, folder: &Folder, supervisor: Option<Chil
 async fn settled(shared: &RunningAttempts, folder: &Folder, says: Option<ChildStdout>) -> Option<OutcomeRecord> {
     let Ok(1..) = says?.read(&mut [0]).await else { return None };
     shared.on(folder, Folder::read).await.ok().flatten()
+}
+
+/// Recorded before the signal, so the supervisor distinguishes the cancellation from a signal of another sender. The
+/// signal is sent in any case: without the record, the outcome is unknown instead of cancelled.
+async fn record_cancellation(shared: &RunningAttempts, attempt: &str, folder: &Folder) {
+    let record = CancelRecord { at_ms: clock::now().0 };
+    let recording = shared.on(folder, move |folder| folder.write(&record).map(drop));
+    match timeout(RECORD_WITHIN, recording).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(attempt, %error, "hook cancellation not recorded"),
+        Err(_) => warn!(attempt, "hook cancellation not recorded in time"),
+    }
 }
 
 /// A supervisor from another process is known by its start record, which may be missing yet: the caller tries again.

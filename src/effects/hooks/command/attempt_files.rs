@@ -29,6 +29,10 @@ impl RecordFile for ProgressRecord {
     const FILE: &'static str = "progress.json";
 }
 
+impl RecordFile for CancelRecord {
+    const FILE: &'static str = "cancel.json";
+}
+
 impl RecordFile for OutcomeRecord {
     const FILE: &'static str = "outcome.json";
 }
@@ -58,6 +62,14 @@ pub(super) struct StartRecord {
 pub(super) struct ProgressRecord {
     pub(super) text: Option<String>,
     pub(super) expected_end_ms: Option<i64>,
+}
+
+/// Written by the replica before its SIGTERM to the supervisor. SIGTERM without this record is from another sender,
+/// such as the shutdown of the VM, and leaves the outcome of the hook unknown.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CancelRecord {
+    /// For people.
+    pub(super) at_ms: i64,
 }
 
 #[derive(Serialize, Deserialize)]

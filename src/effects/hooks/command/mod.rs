@@ -8,7 +8,7 @@
 //! ```text
 //! <spool>/.lock             held by the one runner of this spool
 //! <spool>/.new              attempts started here before this spool existed are still unknown
-//! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · outcome.json
+//! <spool>/<attempt>/        lock · request.json · mark.json · progress.json · cancel.json · outcome.json
 //!                           stdout · stderr · supervisor (its own errors)
 //! ```
 
@@ -29,6 +29,7 @@ mod spool_dir;
 mod start;
 mod supervisor;
 mod user;
+mod verdict;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};

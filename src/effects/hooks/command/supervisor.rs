@@ -3,7 +3,6 @@
 //! written.
 
 use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -14,15 +13,15 @@ use nix::unistd::{getpid, getsid, setsid};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStderr, ChildStdout};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::attempt_files::{OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
+use super::attempt_files::{CancelRecord, OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
 use super::environment::Given;
 use super::spool::{Folder, IoContext, SpoolError};
+use super::verdict::{of_foreign_signal, verdict};
 use super::{clock, output, process, start};
-use crate::hooks::contract::exit;
 use crate::hooks::{HookOutcome, close_descriptors, contract};
 use crate::secrets::Secrets;
 
@@ -81,10 +80,7 @@ async fn run(folder: &Folder) -> Result<(), SpoolError> {
     let mut terminate = signal(SignalKind::terminate()).doing("run the attempt in", folder.path())?;
     let supervisor = process::ProcessId::own().doing("run the attempt in", folder.path())?;
     folder.leave_mark(&StartRecord { place: process::place(), supervisor })?;
-    let cancelled = async || {
-        terminate.recv().await;
-    };
-    let (ended, progress) = attend(folder, &request, cancelled).await;
+    let (ended, progress) = attend(folder, &request, &mut terminate).await;
     let outcome = OutcomeRecord { ended, at_ms: clock::now().0, progress: Some(progress) };
     settle(folder, &outcome).await?;
     // The replica need not wait for the end of this process, and may be gone already.
@@ -114,10 +110,12 @@ async fn settle(folder: &Folder, outcome: &OutcomeRecord) -> Result<(), SpoolErr
 
 enum StopCause {
     Exited(io::Result<ExitStatus>),
-    Told(HookOutcome),
+    /// By SIGTERM to the supervisor.
+    Terminated,
+    TimedOut,
 }
 
-async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnce()) -> (HookOutcome, ProgressRecord) {
+async fn attend(folder: &Folder, request: &RunRecord, terminate: &mut unix::Signal) -> (HookOutcome, ProgressRecord) {
     let time_left = || request.ends_at.saturating_sub(clock::since_boot());
     let given = match timeout(time_left(), Given::to(&request.command)).await {
         Ok(Ok(given)) => given,
@@ -147,16 +145,19 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
     let stop = tokio::select! {
         biased;
         status = hook.wait() => StopCause::Exited(status),
-        () = cancelled() => StopCause::Told(HookOutcome::Cancelled),
-        () = sleep(left) => StopCause::Told(HookOutcome::TimedOut),
+        _ = terminate.recv() => StopCause::Terminated,
+        () = sleep(left) => StopCause::TimedOut,
     };
     let ended = match stop {
         StopCause::Exited(status) => {
             let _ = timeout(DRAIN, reading).await;
             let ended = verdict(status, &hearing.borrow().last_complaint);
-            end_rest(ended).await
+            let is_terminated = timeout(Duration::ZERO, terminate.recv()).await.is_ok();
+            end_rest(if is_terminated && !is_cancelled(folder) { of_foreign_signal() } else { ended }).await
         }
-        StopCause::Told(ended) => end(&mut hook, ended).await,
+        StopCause::Terminated if is_cancelled(folder) => end(&mut hook, HookOutcome::Cancelled).await,
+        StopCause::Terminated => end(&mut hook, of_foreign_signal()).await,
+        StopCause::TimedOut => end(&mut hook, HookOutcome::TimedOut).await,
     };
     let HookOutput { mut progress, last_complaint } = hearing.borrow().clone();
     // Many programs tell on standard error what they would do.
@@ -164,6 +165,11 @@ async fn attend(folder: &Folder, request: &RunRecord, cancelled: impl AsyncFnOnc
         progress.text = Some(last_complaint);
     }
     (ended, progress)
+}
+
+/// Whether the replica has cancelled the hook. Without a readable record, SIGTERM may be from another sender.
+fn is_cancelled(folder: &Folder) -> bool {
+    matches!(folder.read::<CancelRecord>(), Ok(Some(_)))
 }
 
 fn is_dry_run(request: &RunRecord) -> bool {
@@ -237,33 +243,4 @@ async fn end(hook: &mut Child, ended: HookOutcome) -> HookOutcome {
 
 fn unkillable(ended: &HookOutcome) -> HookOutcome {
     HookOutcome::Unknown(format!("{ended}, but some of its processes cannot be killed"))
-}
-
-fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> HookOutcome {
-    let status = match status {
-        Ok(status) => status,
-        Err(error) => return HookOutcome::Unknown(format!("the exit status of the hook is not available: {error}")),
-    };
-    match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
-        (Some(exit::DONE), _) => HookOutcome::Done,
-        (Some(exit::NOT_APPLICABLE), _) => HookOutcome::NotApplicable,
-        (Some(exit::NOT_DONE), _) => HookOutcome::NotDone,
-        (Some(exit::UNKNOWN), _) => HookOutcome::Unknown(or(last_complaint, "the hook reports an unknown outcome")),
-        (Some(exit::BLOCKED), _) => {
-            HookOutcome::Blocked(or(last_complaint, "exit status 75, nothing on standard error"))
-        }
-        (Some(code), _) => {
-            HookOutcome::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error")))
-        }
-        (None, Some(number)) => {
-            let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());
-            let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
-            HookOutcome::Failed(format!("killed by {name}{said}"))
-        }
-        (None, None) => HookOutcome::Unknown(format!("the hook ended with an unknown status: {status}")),
-    }
-}
-
-fn or(text: &str, otherwise: &str) -> String {
-    if text.is_empty() { otherwise } else { text }.to_owned()
 }
