@@ -100,6 +100,8 @@ async fn the_exit_status_is_the_outcome() {
         ("printf 'no newline' >&2; exit 1", failed("no newline")),
         ("kill -SEGV $$", killed("killed by SIGSEGV")),
         ("kill -TERM $$", killed("killed by SIGTERM")),
+        ("exit 137", killed("killed by SIGKILL")),
+        ("exit 143", killed("killed by SIGTERM")),
         ("echo out of memory >&2; kill -9 $$", killed("killed by SIGKILL: out of memory")),
     ] {
         assert_eq!(outcome(script).await, expected, "{script}");

@@ -84,6 +84,10 @@ pub(super) mod exit {
     pub(in crate::hooks) const NOT_DONE: u8 = 12;
     pub(in crate::hooks) const UNKNOWN: u8 = 13;
     pub(in crate::hooks) const BLOCKED: u8 = 75;
+    /// A program of the hook was killed by SIGKILL, as shells report it.
+    pub(in crate::hooks) const KILLED: u8 = 128 + 9;
+    /// A program of the hook was stopped by SIGTERM, as shells report it.
+    pub(in crate::hooks) const TERMINATED: u8 = 128 + 15;
 }
 
 /// How an attempt ended.

@@ -24,16 +24,19 @@ pub(super) fn verdict(status: io::Result<ExitStatus>, last_complaint: &str) -> H
         (Some(exit::BLOCKED), _) => {
             HookOutcome::Blocked(or(last_complaint, "exit status 75, nothing on standard error"))
         }
+        (Some(code @ (exit::KILLED | exit::TERMINATED)), _) => killed(i32::from(code) - 128, last_complaint),
         (Some(code), _) => {
             HookOutcome::Failed(or(last_complaint, &format!("exit status {code}, nothing on standard error")))
         }
-        (None, Some(number)) => {
-            let name = Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |s| s.to_string());
-            let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
-            HookOutcome::Unknown(format!("killed by {name}{said}"))
-        }
+        (None, Some(number)) => killed(number, last_complaint),
         (None, None) => HookOutcome::Unknown(format!("the hook ended with an unknown status: {status}")),
     }
+}
+
+fn killed(signal: i32, last_complaint: &str) -> HookOutcome {
+    let name = Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |signal| signal.to_string());
+    let said = if last_complaint.is_empty() { String::new() } else { format!(": {last_complaint}") };
+    HookOutcome::Unknown(format!("killed by {name}{said}"))
 }
 
 /// The outcome of a hook whose supervisor received SIGTERM without a cancellation. The sender may have ended the hook
