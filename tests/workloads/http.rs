@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allclear::core::model::workload::Intent;
 use allclear::hooks::{HookCommand, HookOutcome, HookTask, HttpHook};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
-use crate::workloads::bench::{Bench, end, task};
+use crate::workloads::bench::{ATTEMPT, Bench, end, task, until};
 use crate::workloads::server::{Server, answer};
 
 /// The outcome of a hook at this address.
@@ -151,4 +153,48 @@ async fn a_server_that_lost_what_it_accepted_is_not_believed_to_have_done_it() {
     assert!(is_unknown(&outcome(&server.url("/")).await, "404 Not Found"));
     let nameless = Server::start(|_| answer(202, &[], "")).await;
     assert!(is_unknown(&outcome(&nameless.url("/")).await, "without a Location"));
+}
+
+/// The outcome of a hook that is cancelled during its job, whose DELETE receives this answer.
+async fn cancelled(to_delete: Option<(u16, &'static str)>) -> HookOutcome {
+    let server = Server::start(move |request| match (request.method.as_str(), to_delete) {
+        ("DELETE", Some((status, body))) => answer(status, &[], body),
+        ("DELETE", None) => None,
+        _ => answer(202, &[("Location", "/jobs/7")], ""),
+    })
+    .await;
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &HookCommand { argv: HttpHook::at(&server.url("/")).command(), ..bench.shell("") });
+    until(|| !server.requests("GET").is_empty()).await;
+    runner.cancel(ATTEMPT);
+    let ended = end(&mut reports).await;
+    assert!(server.requests("DELETE").iter().all(|delete| delete.path == "/jobs/7"));
+    assert_eq!(server.requests("DELETE").len(), 1);
+    ended
+}
+
+/// A server at work would go on beside the next attempt.
+#[tokio::test]
+async fn a_cancelled_job_has_stopped_only_if_its_server_says_so() {
+    assert_eq!(cancelled(Some((204, ""))).await, HookOutcome::Cancelled);
+    assert_eq!(cancelled(Some((200, r#"{"outcome": "cancelled"}"#))).await, HookOutcome::Cancelled);
+    assert_eq!(cancelled(Some((200, r#"{"outcome": "done"}"#))).await, HookOutcome::Done);
+    for refusal in [Some((202, "")), Some((405, "no DELETE here")), Some((404, "")), Some((500, "")), None] {
+        let ended = cancelled(refusal).await;
+        assert!(is_unknown(&ended, "did not acknowledge the cancellation"), "{refusal:?}: {ended}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_is_cancelled_before_the_answer_of_its_server_is_unknown() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&task(), &HookCommand { argv: HttpHook::at(&url).command(), ..bench.shell("") });
+    let (mut connection, _) = silent.accept().await.unwrap();
+    connection.read_u8().await.unwrap();
+    runner.cancel(ATTEMPT);
+    assert!(is_unknown(&end(&mut reports).await, "before the answer of the server"));
 }

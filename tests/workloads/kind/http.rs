@@ -65,6 +65,7 @@ impl Kind for Service {
 fn respond(behaviour: &Behaviour, request: &Request, is_let_go: bool) -> Option<Vec<u8>> {
     let is_post = request.method == "POST";
     match behaviour {
+        _ if request.method == "DELETE" => answer(204, &[], ""),
         Behaviour::Ends(ended) => answer(200, &[], &said(ended)),
         Behaviour::Patient if is_let_go && !is_post => answer(200, &[], ""),
         Behaviour::Patient => running(&json!({ "progress": PROGRESS, "expected_end_s": EXPECTS })),

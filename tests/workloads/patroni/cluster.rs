@@ -34,8 +34,16 @@ pub(super) struct Cluster {
     /// The number of PostgreSQL starts.
     starts: usize,
     is_encrypted: bool,
-    /// A switchover is made although its answer is lost.
-    pub(super) loses_the_answer: bool,
+    pub(super) accepted: Accepted,
+}
+
+/// The end of an accepted switchover.
+#[derive(PartialEq, Eq)]
+pub(super) enum Accepted {
+    Made,
+    /// The switchover is made although its answer is lost.
+    AnswerLost,
+    NeverMade,
 }
 
 impl Patroni {
@@ -53,7 +61,7 @@ impl Patroni {
             is_stopped_in_vain: false,
             starts: 1,
             is_encrypted: tls.is_some(),
-            loses_the_answer: false,
+            accepted: Accepted::Made,
         }));
         let behind = cluster.clone();
         let server = Server::start_with(tls, move |request| behind.lock().unwrap().respond(request)).await;
@@ -110,9 +118,11 @@ impl Cluster {
                 }
                 assert_eq!(wanted["leader"], self.leader);
                 let (name, _) = self.states.iter().find(|(name, _)| wanted["candidate"] == *name).unwrap();
-                self.leader = name;
+                if self.accepted != Accepted::NeverMade {
+                    self.leader = name;
+                }
                 let said = format!("Successfully switched over to {name:?}");
-                if self.loses_the_answer { None } else { answer(200, &[], &said) }
+                if self.accepted == Accepted::AnswerLost { None } else { answer(200, &[], &said) }
             }
             _ => answer(404, &[], ""),
         }

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use allclear::core::model::drill::Mode;
 use allclear::core::model::workload::{Intent, Phase};
-use allclear::hooks::{HookOutcome, HookTask, HookUpdate, HttpHook};
+use allclear::hooks::{Adapter, HookCommand, HookOutcome, HookTask, HookUpdate, HttpHook};
 use allclear::http_client::{Login, Options};
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 
-use self::cluster::{CHECK, Patroni};
-use crate::workloads::bench::{Bench, end, next, task, within};
+use self::cluster::{Accepted, CHECK, Patroni};
+use crate::workloads::bench::{ATTEMPT, Bench, end, next, task, until, within};
 use crate::workloads::certificates::Authority;
 
 fn asking(intent: Intent, phase: Phase) -> HookTask {
@@ -107,9 +109,37 @@ async fn a_switchover_that_stopped_writes_in_vain_has_failed() {
 #[tokio::test]
 async fn a_switchover_whose_answer_is_lost_is_unknown_and_can_be_confirmed() {
     let patroni = Patroni::start().await;
-    patroni.with(|cluster| cluster.loses_the_answer = true);
+    patroni.with(|cluster| cluster.accepted = Accepted::AnswerLost);
     assert!(matches!(patroni.outcome(&asking(Intent::Run, Phase::Failover)).await, HookOutcome::Unknown(_)));
     assert_eq!(patroni.outcome(&asking(Intent::Confirm, Phase::Failover)).await, HookOutcome::Done);
+}
+
+/// Patroni cannot take back a switchover.
+#[tokio::test]
+async fn a_switchover_that_is_cancelled_after_the_request_is_unknown() {
+    let patroni = Patroni::start().await;
+    patroni.with(|cluster| cluster.accepted = Accepted::NeverMade);
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    runner.run(&asking(Intent::Run, Phase::Failover), &patroni.command(&bench));
+    until(|| !patroni.switchovers().is_empty()).await;
+    runner.cancel(ATTEMPT);
+    let ended = end(&mut reports).await;
+    assert!(matches!(&ended, HookOutcome::Unknown(why) if why.contains("cancelled during the switchover")), "{ended}");
+}
+
+#[tokio::test]
+async fn a_switchover_that_is_cancelled_before_the_request_has_stopped() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let bench = Bench::new();
+    let (runner, mut reports) = bench.open();
+    let argv = HttpHook { adapter: Adapter::Patroni, ..HttpHook::at(&url) }.command();
+    runner.run(&asking(Intent::Run, Phase::Failover), &HookCommand { argv, ..bench.shell("") });
+    let (mut connection, _) = silent.accept().await.unwrap();
+    connection.read_u8().await.unwrap();
+    runner.cancel(ATTEMPT);
+    assert_eq!(end(&mut reports).await, HookOutcome::Cancelled);
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::attempt_files::{CancelRecord, OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
 use super::environment::Given;
 use super::spool::{Folder, IoContext, SpoolError};
-use super::verdict::{of_foreign_signal, verdict};
+use super::verdict::{of_cancelled, of_foreign_signal, verdict};
 use super::{clock, output, process, start};
 use crate::hooks::{HookOutcome, close_descriptors, contract};
 use crate::secrets::Secrets;
@@ -148,17 +148,29 @@ async fn attend(folder: &Folder, request: &RunRecord, terminate: &mut unix::Sign
         _ = terminate.recv() => StopCause::Terminated,
         () = sleep(left) => StopCause::TimedOut,
     };
-    let ended = match stop {
+    let (ended, is_gone) = match stop {
         StopCause::Exited(status) => {
             let _ = timeout(DRAIN, reading).await;
-            let ended = verdict(status, &hearing.borrow().last_complaint);
             let is_terminated = timeout(Duration::ZERO, terminate.recv()).await.is_ok();
-            end_rest(if is_terminated && !is_cancelled(folder) { of_foreign_signal() } else { ended }).await
+            let ended = if is_terminated && !is_cancelled(folder) {
+                of_foreign_signal()
+            } else {
+                verdict(status, &hearing.borrow().last_complaint)
+            };
+            // A server started by a successful hook stays. Other processes would go on beside the next attempt.
+            let is_gone = ended.is_favourable() || process::end_rest().await;
+            (ended, is_gone)
         }
-        StopCause::Terminated if is_cancelled(folder) => end(&mut hook, HookOutcome::Cancelled).await,
-        StopCause::Terminated => end(&mut hook, of_foreign_signal()).await,
-        StopCause::TimedOut => end(&mut hook, HookOutcome::TimedOut).await,
+        StopCause::Terminated if is_cancelled(folder) => {
+            let is_gone = end(&mut hook).await;
+            let _ = timeout(DRAIN, reading).await;
+            let status = hook.try_wait().ok().flatten();
+            (of_cancelled(&request.command.argv, status, &hearing.borrow().last_complaint), is_gone)
+        }
+        StopCause::Terminated => (of_foreign_signal(), end(&mut hook).await),
+        StopCause::TimedOut => (HookOutcome::TimedOut, end(&mut hook).await),
     };
+    let ended = if is_gone { ended } else { unkillable(&ended) };
     let HookOutput { mut progress, last_complaint } = hearing.borrow().clone();
     // Many programs tell on standard error what they would do.
     if is_dry_run(request) && ended == HookOutcome::Done && progress.text.is_none() && !last_complaint.is_empty() {
@@ -225,20 +237,13 @@ async fn tell(folder: Folder, mut hearing: watch::Receiver<HookOutput>) {
     }
 }
 
-/// Ends what an unsuccessful hook has left running, which would go on beside the next attempt. A server started by a
-/// successful hook stays.
-async fn end_rest(ended: HookOutcome) -> HookOutcome {
-    let gone = ended.is_favourable() || process::end_rest().await;
-    if gone { ended } else { unkillable(&ended) }
-}
-
-async fn end(hook: &mut Child, ended: HookOutcome) -> HookOutcome {
-    let Some(leader) = hook.id() else { return ended };
-    let gone = process::end_hook(leader, || {
+/// False if a process of the hook remains.
+async fn end(hook: &mut Child) -> bool {
+    let Some(leader) = hook.id() else { return true };
+    let reap = || {
         let _ = hook.try_wait();
-    })
-    .await;
-    if gone { ended } else { unkillable(&ended) }
+    };
+    process::end_hook(leader, reap).await
 }
 
 fn unkillable(ended: &HookOutcome) -> HookOutcome {

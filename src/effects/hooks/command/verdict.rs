@@ -6,8 +6,8 @@ use std::process::ExitStatus;
 
 use nix::sys::signal::Signal;
 
-use crate::hooks::HookOutcome;
 use crate::hooks::contract::exit;
+use crate::hooks::{HookOutcome, HttpHook};
 
 /// The outcome of a hook that ended by itself. A signal of another sender, such as the shutdown of the VM or the
 /// kernel without memory, ended the hook half way: only `confirm` can tell what was done.
@@ -45,6 +45,50 @@ pub(super) fn of_foreign_signal() -> HookOutcome {
     HookOutcome::Unknown("SIGTERM ended the hook without a cancellation, as at a shutdown of the VM".to_owned())
 }
 
+/// The outcome of a cancelled hook after the end of its processes. Behind an HTTP hook a server does the work, so only
+/// the end of the hook's own process tells whether the server has stopped. Any hook may say that it does not know.
+pub(super) fn of_cancelled(argv: &[String], status: Option<ExitStatus>, last_complaint: &str) -> HookOutcome {
+    let code = status.and_then(|status| u8::try_from(status.code()?).ok());
+    // Without a handler for SIGTERM, the process had sent no request, or only reads.
+    let is_terminated =
+        code == Some(exit::TERMINATED) || status.is_some_and(|status| status.signal() == Some(Signal::SIGTERM as i32));
+    if code != Some(exit::UNKNOWN) && (is_terminated || !HttpHook::is_made_of(argv)) {
+        return HookOutcome::Cancelled;
+    }
+    verdict(status.ok_or_else(|| io::Error::other("the process has not ended")), last_complaint)
+}
+
 fn or(text: &str, otherwise: &str) -> String {
     if text.is_empty() { otherwise } else { text }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cancelled(argv: &[String], raw: i32) -> HookOutcome {
+        of_cancelled(argv, Some(ExitStatus::from_raw(raw)), "")
+    }
+
+    #[test]
+    fn a_cancelled_command_has_stopped_unless_it_says_that_it_does_not_know() {
+        let command = ["/bin/sh".to_owned()];
+        for raw in [0, 1 << 8, 75 << 8, 143 << 8, 15, 9] {
+            assert_eq!(cancelled(&command, raw), HookOutcome::Cancelled, "{raw}");
+        }
+        assert!(matches!(cancelled(&command, 13 << 8), HookOutcome::Unknown(_)));
+    }
+
+    #[test]
+    fn a_cancelled_http_hook_has_stopped_only_if_its_own_process_says_so() {
+        let hook = HttpHook::at("http://127.0.0.1/").command();
+        for raw in [143 << 8, 15] {
+            assert_eq!(cancelled(&hook, raw), HookOutcome::Cancelled, "{raw}");
+        }
+        assert_eq!(cancelled(&hook, 0), HookOutcome::Done, "it ended by itself");
+        for raw in [13 << 8, 9] {
+            assert!(matches!(cancelled(&hook, raw), HookOutcome::Unknown(_)), "{raw}");
+        }
+        assert!(matches!(of_cancelled(&hook, None, ""), HookOutcome::Unknown(_)));
+    }
 }

@@ -55,6 +55,19 @@ pub(super) fn how_far(reply: Result<Reply, ExchangeError>) -> ControlFlow<HookOu
     })
 }
 
+/// The answer to the DELETE of a cancelled job. Only a clear answer means that the server has stopped: a server at work
+/// would go on beside the next attempt.
+pub(super) fn to_the_cancellation(reply: Result<Reply, ExchangeError>) -> HookOutcome {
+    let unclear = |why: String| HookOutcome::Unknown(format!("the server did not acknowledge the cancellation: {why}"));
+    match reply {
+        Ok(reply) if reply.status == 202 || !(200..=299).contains(&reply.status) => unclear(why(&reply)),
+        Ok(reply) if reply.body.trim_ascii().is_empty() => HookOutcome::Cancelled,
+        Ok(reply) if named_outcome(&reply).as_deref() == Some("cancelled") => HookOutcome::Cancelled,
+        Ok(reply) => ended(&reply),
+        Err(failure) => unclear(failure.into_reason()),
+    }
+}
+
 /// The outcome in a body; an empty body is done. An unparsable answer may come from any server.
 fn ended(reply: &Reply) -> HookOutcome {
     if reply.body.trim_ascii().is_empty() {
@@ -201,6 +214,25 @@ mod tests {
         };
         assert!(matches!(silence(ExchangeError::NotSent("refused".into())), HookOutcome::Blocked(_)));
         assert!(matches!(silence(ExchangeError::Lost("reset".into())), HookOutcome::Unknown(_)));
+    }
+
+    #[test]
+    fn a_job_is_cancelled_if_the_server_says_so_and_otherwise_ended_as_it_says_or_unknown() {
+        for (status, body) in [(200, ""), (204, ""), (200, r#"{"outcome": "cancelled"}"#)] {
+            assert_eq!(to_the_cancellation(Ok(reply(status, body))), HookOutcome::Cancelled, "{status} {body}");
+        }
+        assert_eq!(to_the_cancellation(Ok(reply(200, r#"{"outcome": "done"}"#))), HookOutcome::Done);
+        let failed = reply(200, r#"{"outcome": "failed", "reason": "no space"}"#);
+        assert_eq!(to_the_cancellation(Ok(failed)), HookOutcome::Failed("no space".into()));
+        for (status, body) in
+            [(202, ""), (200, "stopping"), (307, ""), (404, ""), (405, ""), (409, ""), (410, ""), (500, ""), (503, "")]
+        {
+            let ended = to_the_cancellation(Ok(reply(status, body)));
+            assert!(matches!(ended, HookOutcome::Unknown(_)), "{status} {body}: {ended}");
+        }
+        for silence in [ExchangeError::NotSent("refused".into()), ExchangeError::Lost("reset".into())] {
+            assert!(matches!(to_the_cancellation(Err(silence)), HookOutcome::Unknown(_)));
+        }
     }
 
     #[test]

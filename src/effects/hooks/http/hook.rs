@@ -1,12 +1,12 @@
-//! A hook over HTTP: one POST, then queries of its progress until it has ended. A hook that is cancelled notifies the
-//! server.
+//! A hook over HTTP: one POST, then queries of its progress until it has ended. A cancelled hook notifies the server, and
+//! counts as stopped only if the server acknowledges that.
 
 use std::ops::ControlFlow::{Break, Continue};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::answer::{self, HttpProgress};
 use super::exchange;
@@ -35,16 +35,17 @@ pub(super) async fn run(server: &HookServer, facts: &Facts) -> HookOutcome {
     let job = OnceLock::new();
     tokio::select! {
         biased;
-        _ = terminate.recv() => {
-            if let Some(job) = job.get() {
-                let cancel = server.request(Method::DELETE, Url::clone(job)).headers(facts.headers());
-                // The answer to the DELETE changes nothing any more.
-                let _ = timeout(CANCEL_WITHIN, exchange(cancel, CANCEL_WITHIN)).await;
-            }
-            HookOutcome::Cancelled
-        }
+        _ = terminate.recv() => cancel(server, facts, job.get()).await,
         ended = ask(server, facts, &job) => ended,
     }
+}
+
+async fn cancel(server: &HookServer, facts: &Facts, job: Option<&Url>) -> HookOutcome {
+    let Some(job) = job else {
+        return HookOutcome::Unknown("cancelled before the answer of the server, which may go on".to_owned());
+    };
+    let cancel = server.request(Method::DELETE, job.clone()).headers(facts.headers());
+    answer::to_the_cancellation(exchange(cancel, CANCEL_WITHIN).await)
 }
 
 async fn ask(server: &HookServer, facts: &Facts, job: &OnceLock<Url>) -> HookOutcome {

@@ -25,6 +25,7 @@ use allclear_core::string_enum;
 
 /// The program of this process, also after its file was replaced by an upgrade.
 const OWN_PROGRAM: &str = "/proc/self/exe";
+const COMMAND: &str = "http-hook";
 
 /// Answers are short; a longer body is a failure.
 const MAX_BODY: usize = 64 * 1024;
@@ -60,7 +61,7 @@ impl HttpHook {
     /// The command that runs this hook. Every user of the machine can read the command line: secrets are in files.
     pub fn command(&self) -> Vec<String> {
         let mut argv: Vec<String> =
-            [OWN_PROGRAM, "http-hook", "--adapter", self.adapter.as_str()].map(str::to_owned).into();
+            [OWN_PROGRAM, COMMAND, "--adapter", self.adapter.as_str()].map(str::to_owned).into();
         let mut flag = |name: &str, value: String| argv.push(format!("--{name}={value}"));
         let path = |path: &PathBuf| path.display().to_string();
         let Options { ca, identity, login } = &self.options;
@@ -86,6 +87,11 @@ impl HttpHook {
         argv
     }
 
+    /// Whether [`Self::command`] made this command line: the work is a server's.
+    pub fn is_made_of(argv: &[String]) -> bool {
+        matches!(argv, [program, word, ..] if program == OWN_PROGRAM && word == COMMAND)
+    }
+
     /// Runs as `allclear http-hook URL`: the facts are on standard input, and the answer follows the contract of command
     /// hooks.
     pub fn run(&self) -> ExitCode {
@@ -98,11 +104,12 @@ impl HttpHook {
             HookOutcome::Done => (exit::DONE, None),
             HookOutcome::NotApplicable => (exit::NOT_APPLICABLE, None),
             HookOutcome::NotDone => (exit::NOT_DONE, None),
-            HookOutcome::Failed(reason) => (exit::FAILED, Some(reason)),
-            HookOutcome::Blocked(reason) => (exit::BLOCKED, Some(reason)),
-            HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => (exit::UNKNOWN, Some(reason)),
+            HookOutcome::Failed(reason) => (exit::FAILED, Some(reason.as_str())),
+            HookOutcome::Blocked(reason) => (exit::BLOCKED, Some(reason.as_str())),
+            HookOutcome::Unknown(reason) | HookOutcome::Lost(reason) => (exit::UNKNOWN, Some(reason.as_str())),
             // The process that ended the hook knows the reason.
-            HookOutcome::TimedOut | HookOutcome::Cancelled => (exit::FAILED, None),
+            HookOutcome::TimedOut => (exit::FAILED, None),
+            HookOutcome::Cancelled => (exit::TERMINATED, None),
         };
         if let Some(reason) = reason {
             let _ = writeln!(io::stderr(), "{reason}");

@@ -28,7 +28,7 @@ pub(super) async fn run(server: &HookServer, facts: &Facts, members: &[(String, 
             Ok(_) => HookOutcome::Done,
             Err(why) => HookOutcome::Blocked(why),
         },
-        ("failover", "run") => switch::fail_over(&api).await.unwrap_or_else(|ended| ended),
+        ("failover", "run") => switch::fail_over(&api).await,
         ("failover", "confirm") => match api.look().await {
             Ok(view) => view.has_moved(facts, names),
             Err(why) => HookOutcome::Blocked(why),

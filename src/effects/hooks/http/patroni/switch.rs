@@ -6,8 +6,10 @@
 //! nothing. After a kill, `confirm` asks for the current leader, and a repeated run is not applicable once the leader
 //! has moved. So no kill can make a second leader.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 use super::api::{Api, refusal};
@@ -28,12 +30,31 @@ enum SwitchoverReply {
     GivenUp(String),
 }
 
-/// Switches over. An error is an outcome before the wait for the new leader.
-pub(super) async fn fail_over(api: &Api<'_>) -> Result<HookOutcome, HookOutcome> {
+/// Switches over. Patroni cannot take back a switchover, so a cancelled hook counts as stopped only before the request.
+pub(super) async fn fail_over(api: &Api<'_>) -> HookOutcome {
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => return HookOutcome::Blocked(format!("nothing was sent to Patroni: {error}")),
+    };
+    let is_asked = Cell::new(false);
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => if is_asked.get() {
+            HookOutcome::Unknown("cancelled during the switchover, which Patroni completes or gives up".to_owned())
+        } else {
+            HookOutcome::Cancelled
+        },
+        ended = switch_over(api, &is_asked) => ended.unwrap_or_else(|ended| ended),
+    }
+}
+
+/// An error is an outcome before the wait for the new leader.
+async fn switch_over(api: &Api<'_>, is_asked: &Cell<bool>) -> Result<HookOutcome, HookOutcome> {
     let plan = api.look().await.map_err(HookOutcome::Blocked)?.plan(api.facts, api.names)?;
     let mut refused = Vec::new();
     for candidate in &plan.candidates {
         api.server.say("progress", format_args!("switching over from {} to {candidate}", plan.leader));
+        is_asked.set(true);
         let why = match answer(api.switch_over(plan.leaders_api.as_deref(), &plan.leader, candidate).await)? {
             SwitchoverReply::Made => return Ok(await_switch(api, &plan).await),
             SwitchoverReply::Refused(why) => why,
