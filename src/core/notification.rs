@@ -1,6 +1,9 @@
 //! Notifications that are due, and notifications that the log records as delivered. A notification is delivered within
 //! an hour of its subject, or not at all, so the record is kept for an hour.
 
+mod wait_end;
+
+use self::wait_end::{WaitEnd, wait_end};
 use crate::explain::{explain, needs_person};
 use crate::model::blocker::Blocker;
 use crate::model::event::Event;
@@ -31,16 +34,16 @@ const EXPLAINED: usize = 100;
 /// The number of names of one notification: after a resolution, the same trouble has a new name.
 const NAMES: u32 = 20;
 
-/// A resolution is sent after this long without the blocker: many blockers are gone for a moment only.
-const RESOLVED_AFTER: Duration = Duration::from_secs(10);
+/// The end of a wait is sent after this long without the blocker: many blockers are gone for a moment only.
+const ENDED_AFTER: Duration = Duration::from_secs(10);
 
 /// The beginning of each wait for a person, by event and blocker, and the end of each notified wait. The log does not
 /// contain these times, so every leader counts anew.
 #[derive(Default, Debug)]
 pub struct BlockedSince {
     waiting: BTreeMap<(EventId, String), Timestamp>,
-    /// Notified blockers without a present cause.
-    gone: BTreeMap<(EventId, String), Timestamp>,
+    /// Notified waits that are over, and since when they have this end.
+    ended: BTreeMap<(EventId, String), (WaitEnd, Timestamp)>,
 }
 
 impl BlockedSince {
@@ -52,13 +55,15 @@ impl BlockedSince {
             let id = &event.announcement.id;
             waiting.extend(what_needs_a_person(state, event, input).into_iter().map(|what| (id.clone(), what)));
         }
-        let gone: BTreeSet<(EventId, String)> =
-            recent_events(state, input.now).flat_map(|event| told_blockers(state, event)).collect();
         self.waiting.retain(|key, _| waiting.contains(key));
-        self.gone.retain(|key, _| gone.contains(key) && !waiting.contains(key));
-        for key in gone.difference(&waiting) {
-            self.gone.entry(key.clone()).or_insert(input.now);
-        }
+        self.ended = ends(state, input)
+            .filter(|(key, _)| !waiting.contains(key))
+            .map(|(key, end)| {
+                let since =
+                    self.ended.get(&key).filter(|(known, _)| *known == end).map_or(input.now, |(_, since)| *since);
+                (key, (end, since))
+            })
+            .collect();
         for key in waiting {
             self.waiting.entry(key).or_insert(input.now);
         }
@@ -75,13 +80,27 @@ impl BlockedSince {
         self.waiting.iter().filter_map(notice)
     }
 
-    fn resolved<'a>(&'a self, state: &'a State) -> impl Iterator<Item = Notification> + use<'a> {
-        let notice = move |((id, what), since): (&(EventId, String), &Timestamp)| {
-            let blocked = Notification::blocked(state.event(id)?, what, *since);
-            Some(blocked.resolved(since.plus(RESOLVED_AFTER)))
+    fn ended<'a>(&'a self, state: &'a State) -> impl Iterator<Item = Notification> + use<'a> {
+        let notice = move |((id, what), (end, since)): (&(EventId, String), &(WaitEnd, Timestamp))| {
+            let (blocked, at) = (Notification::blocked(state.event(id)?, what, *since), since.plus(ENDED_AFTER));
+            Some(match end {
+                WaitEnd::Resolved => blocked.resolved(at),
+                WaitEnd::Unresolved => blocked.unresolved(at),
+            })
         };
-        self.gone.iter().filter_map(notice)
+        self.ended.iter().filter_map(notice)
     }
+}
+
+/// The notified waits of recent events, each with its end if nothing caused it now.
+fn ends<'a>(
+    state: &'a State,
+    input: &'a PlanningInput,
+) -> impl Iterator<Item = ((EventId, String), WaitEnd)> + use<'a> {
+    recent_events(state, input.now).flat_map(|event| {
+        let end = |key: (EventId, String)| Some((wait_end(state, event, &key.1, input)?, key));
+        told_blockers(state, event).filter_map(end).map(|(end, key)| (key, end)).collect::<Vec<_>>()
+    })
 }
 
 /// The notified blockers of an event.
@@ -147,7 +166,7 @@ fn recent_events(state: &State, now: Timestamp) -> impl Iterator<Item = &Event> 
 pub fn due(state: &State, input: &PlanningInput, waits: &BlockedSince, blocked_after: Duration) -> Vec<Notification> {
     let now = input.now;
     let of_events = recent_events(state, now).flat_map(of_event);
-    let blocked = waits.longer_than(state, blocked_after).chain(waits.resolved(state));
+    let blocked = waits.longer_than(state, blocked_after).chain(waits.ended(state));
     let others = failing(state).chain(restored(state, now)).chain(stalled(state, input)).chain(healed(state, input));
     let all = of_events.chain(blocked).chain(others);
     let mut due: Vec<Notification> = all.filter(|notice| notice.is_due(now)).collect();
@@ -180,16 +199,16 @@ fn failing(state: &State) -> impl Iterator<Item = Notification> {
     state.slots.iter().filter_map(notice)
 }
 
-/// The resolutions of failed restores: the member is in service again, or in another stint. After a successful `restore`,
-/// the member may still wait for its `ready` hook.
+/// The resolutions of failed restores: no stint since the restore that failed is left. An event that takes the member out
+/// once more restores nothing. After a successful `restore`, the member may still wait for its `ready` hook.
 fn restored(state: &State, now: Timestamp) -> impl Iterator<Item = Notification> {
     let members = state.workloads().map(|(vm, workload)| workload.on(vm));
     members.flat_map(move |member| {
-        let slot = state.slots.get(&member).filter(|slot| slot.state == SlotState::Returning);
-        let awaited = slot.map(|slot| slot.stint);
+        let slot = state.slots.get(&member).filter(|slot| slot.state != SlotState::Gone);
+        let unrestored = slot.map(|slot| slot.first_stint..=slot.stint);
         let head = format!("{}/{}/", member.path(), NotificationKind::RestoreFailed);
         let stints = delivered(state, head).filter_map(|stint| stint.parse::<u64>().ok());
-        let over = stints.filter(|stint| Some(*stint) != awaited);
+        let over = stints.filter(|stint| unrestored.as_ref().is_none_or(|unrestored| !unrestored.contains(stint)));
         over.map(|stint| Notification::restore_failed(&member, stint, now).resolved(now)).collect::<Vec<_>>()
     })
 }

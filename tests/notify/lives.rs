@@ -80,6 +80,25 @@ async fn each_receiver_is_told_a_whole_life_once_though_three_replicas_could_tel
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_starts_without_its_hook_is_not_told_as_resolved() {
+    crate::left_out::long!();
+    let grid = Inbox::open().await;
+    let tables = table("grid", &grid.url, "topics = [\"blocked\", \"resolved\"]");
+    let cluster = blocked_plan(&tables).start().await;
+    let (leader, id) = announce_elsewhere(&cluster).await;
+    let blocked = grid.until("a hook that blocks", |posts| !posts.is_empty()).await.remove(0).json();
+    cluster.cloud.start(&id).await;
+    let told = grid.has(&["unresolved"]).await;
+    are_cloud_events_told_once(&told);
+    assert!(told.iter().all(|post| post.topic() != "resolved"), "{:?}", counted(&told));
+    let data = told.last().unwrap().json()["data"].clone();
+    assert_eq!((&data["leaves_unresolved"], &data["resolves"]), (&blocked["id"], &serde_json::Value::Null));
+    let lack = format!("has started although db-{}/database/drain was not done", (leader + 1) % 3);
+    let text = data["text"].as_str().unwrap();
+    assert!(text.contains(&lack), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_killed_while_it_tells_leaves_it_to_the_next_under_the_same_id() {
     crate::left_out::long!();
     let grid = Inbox::open().await;

@@ -11,7 +11,8 @@ use alloc::format;
 use alloc::string::String;
 use core::time::Duration;
 
-/// The end of the id of a resolution, after the id of the resolved notification.
+/// The end of the id of the notification that closes another one, after the id of the closed notification. Both ends of a
+/// wait have this id, so that a receiver is told of one end only.
 pub const RESOLVED: &str = "/resolved";
 
 /// A notification is delivered within this time of its timestamp, or not at all.
@@ -34,6 +35,8 @@ pub enum NotificationKind {
     QuorumLost,
     /// What an earlier notification reported is over.
     Resolved,
+    /// The event went on without what an earlier `Blocked` reported.
+    Unresolved,
 }
 
 string_enum!(NotificationKind {
@@ -47,6 +50,7 @@ string_enum!(NotificationKind {
     ChannelStalled => "channel_stalled",
     QuorumLost => "quorum_lost",
     Resolved => "resolved",
+    Unresolved => "unresolved",
 });
 
 /// A change that other systems are notified of, once.
@@ -89,8 +93,17 @@ impl Notification {
     /// What this notification reported is over.
     #[must_use]
     pub fn resolved(&self, at: Timestamp) -> Self {
-        let id = format!("{}{RESOLVED}", self.id);
-        Self { at, kind: NotificationKind::Resolved, subject: self.subject.clone(), id }
+        self.closed_as(NotificationKind::Resolved, at)
+    }
+
+    /// The event went on without what this notification reported.
+    #[must_use]
+    pub(crate) fn unresolved(&self, at: Timestamp) -> Self {
+        self.closed_as(NotificationKind::Unresolved, at)
+    }
+
+    fn closed_as(&self, kind: NotificationKind, at: Timestamp) -> Self {
+        Self { at, kind, subject: self.subject.clone(), id: format!("{}{RESOLVED}", self.id) }
     }
 
     /// Whether a notification with this id reports something that may end, and so may be resolved.
@@ -99,9 +112,17 @@ impl Notification {
         !id.ends_with(RESOLVED) && kinds.iter().any(|kind| id.contains(&format!("/{kind}/")))
     }
 
-    /// The id of the notification that this one resolves; `None` for other notifications.
-    pub fn resolves(&self) -> Option<&str> {
-        self.id.strip_suffix(RESOLVED).filter(|_| self.kind == NotificationKind::Resolved)
+    /// The id of the notification that this one closes, resolved or not; `None` for other notifications.
+    pub fn closes(&self) -> Option<&str> {
+        let is_end = matches!(self.kind, NotificationKind::Resolved | NotificationKind::Unresolved);
+        self.id.strip_suffix(RESOLVED).filter(|_| is_end)
+    }
+
+    /// Whether a receiver of these topics gets this notification. Whoever wants to know of a good end has to know of the
+    /// other end.
+    pub fn is_of(&self, topics: &BTreeSet<NotificationKind>) -> bool {
+        let is_other_end = self.kind == NotificationKind::Unresolved && topics.contains(&NotificationKind::Resolved);
+        is_other_end || topics.contains(&self.kind)
     }
 
     /// One notification for each stint of the member.

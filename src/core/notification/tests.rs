@@ -1,5 +1,6 @@
 //! The due notifications, and their ids.
 
+mod ends;
 mod waits;
 
 use super::*;
@@ -126,6 +127,10 @@ fn the_drain(state: &State) -> (Member, HookId) {
 }
 
 fn fail_drain(state: &mut State) {
+    run_drain(state, Outcome::Failed("the disk is full".into()));
+}
+
+fn run_drain(state: &mut State, outcome: Outcome) {
     let (member, hook) = the_drain(state);
     let (event, on, deadline) = (EventId::new("e"), vm("a"), SEEN.plus(MINUTE));
     let begun = BeginAttempt { event: event.clone(), member, hook, intent: Intent::Run, on, deadline };
@@ -134,9 +139,9 @@ fn fail_drain(state: &mut State) {
         ApplyResult::Applied
     );
     let attempt = state.open[&event].attempts.last().unwrap().id;
-    let failed = FinishAttempt { event, attempt, outcome: Outcome::Failed("the disk is full".into()) };
+    let ended = FinishAttempt { event, attempt, outcome };
     assert_eq!(
-        apply(state, &Entry { at: SEEN, by: vm("a"), command: Command::FinishAttempt(failed) }),
+        apply(state, &Entry { at: SEEN, by: vm("a"), command: Command::FinishAttempt(ended) }),
         ApplyResult::Applied
     );
 }
@@ -223,7 +228,11 @@ fn a_restore_and_a_channel_that_were_told_are_resolved_once_they_are_well() {
         restore_failed: false,
         needs_restore: true,
     };
-    state.slots.insert(member, returning);
+    state.slots.insert(member.clone(), returning.clone());
+    assert_eq!(told(&state), [format!("{later}/resolved")]);
+    // An event that takes the member once more restores nothing.
+    let again = Slot { stint: 9, state: SlotState::Leaving, ..returning };
+    state.slots.insert(member, again);
     assert_eq!(told(&state), [format!("{later}/resolved")]);
 }
 

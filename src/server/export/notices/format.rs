@@ -47,6 +47,7 @@ const fn kind(topic: NotificationKind) -> &'static str {
         NotificationKind::ChannelStalled => "allclear.replica.channel_stalled.v1",
         NotificationKind::QuorumLost => "allclear.cluster.quorum_lost.v1",
         NotificationKind::Resolved => "allclear.cluster.resolved.v1",
+        NotificationKind::Unresolved => "allclear.event.unresolved.v1",
     }
 }
 

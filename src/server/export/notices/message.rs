@@ -80,8 +80,10 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     data.insert("cluster".into(), cluster.node.cluster.clone().into());
     data.insert("topic".into(), notice.kind.as_str().into());
     data.insert("told_by".into(), cluster.node.name.to_string().into());
-    if let Some(resolved) = notice.resolves() {
-        data.insert("resolves".into(), resolved.into());
+    if let Some(closed) = notice.closes() {
+        // Programs close their alarm by `resolves`.
+        let key = if notice.kind == NotificationKind::Resolved { "resolves" } else { "leaves_unresolved" };
+        data.insert(key.into(), closed.into());
     }
     if let Some(page) = &board.page {
         data.insert("page".into(), page.as_str().into());
@@ -141,6 +143,10 @@ fn of_event(notice: &Notification, event: &Value, primaries: &[String]) -> Strin
                 code.replace('_', " ")
             )
         }
+        NotificationKind::Unresolved => {
+            let (done, lack) = (has_gone_on(event), lack(waited_for(notice).unwrap_or_default()));
+            format!("not resolved: {what} {done} although {lack}{down}. Check that the other members serve")
+        }
         NotificationKind::Takeover => {
             format!("{what}: {} approved the event alone, without a quorum", accepted(event, "approver"))
         }
@@ -151,6 +157,30 @@ fn of_event(notice: &Notification, event: &Value, primaries: &[String]) -> Strin
         NotificationKind::Started => format!("{what} has started ({})", word("start_cause")),
         NotificationKind::Closed => format!("{what} is over, and no restore is outstanding ({})", word("outcome")),
         NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
+    }
+}
+
+/// What has become of an event that waits no longer.
+fn has_gone_on(event: &Value) -> &'static str {
+    match (event["stage"].as_str(), event["outcome"].as_str()) {
+        (Some("approved"), _) => "was approved",
+        (Some("started"), _) => "has started",
+        (_, Some("forgotten")) => "is forgotten, because no replica receives a document that counts,",
+        (Some("restoring" | "closed"), _) => "is over",
+        _ => "has gone on",
+    }
+}
+
+/// What the event lacked when it went on, by the code and the hook of its blocker.
+fn lack(reason: &str) -> String {
+    let (code, hook) = reason.split_once('/').unwrap_or((reason, ""));
+    match code {
+        _ if !hook.is_empty() => format!("{hook} was not done ({})", code.replace('_', " ")),
+        "hook_waiting" => "a replica had not registered its workloads".into(),
+        "budget" => "other members of its groups were out of service".into(),
+        "hold" => "an operator held it together with its hooks".into(),
+        "posting" | "post_failed" | "views_differ" => "Azure had accepted no approval".into(),
+        _ => format!("it still waited ({})", code.replace('_', " ")),
     }
 }
 
@@ -178,7 +208,7 @@ fn further_help(notice: &Notification, page: Option<&str>, doctor: &str) -> Opti
 
 /// The blocker of a notification: its code, and its hook after a slash.
 fn waited_for(notice: &Notification) -> Option<&str> {
-    let id = notice.resolves().unwrap_or(&notice.id);
+    let id = notice.closes().unwrap_or(&notice.id);
     let (_, what) = id.split_once("/blocked/")?;
     // The number of a blocker that came back.
     let is_number = |end: &str| end.chars().all(|digit| digit.is_ascii_digit());
@@ -266,9 +296,14 @@ mod tests {
             format!("{what} needs a person: no standby; db-0 holds the primary of orders-db")
         );
         let over = blocked.resolved(Timestamp(1));
-        assert_eq!(over.resolves(), Some(blocked.id.as_str()));
+        assert_eq!(over.closes(), Some(blocked.id.as_str()));
         let told = "no longer waits because of hook failed (db-0/pg/failover/retry-3); its stage is preparing";
         assert_eq!(of_event(&over, &event, &[]), format!("resolved: {what} {told}"));
+        let started = json!({ "id": "A-1", "type": "Reboot", "resources": ["db-0"], "stage": "started" });
+        let unresolved = Notification { kind: NotificationKind::Unresolved, ..over.clone() };
+        assert_eq!(unresolved.closes(), Some(blocked.id.as_str()));
+        let told = "has started although db-0/pg/failover/retry-3 was not done (hook failed). Check that the other members serve";
+        assert_eq!(of_event(&unresolved, &started, &[]), format!("not resolved: {what} {told}"));
         let help = further_help(&blocked, Some("https://db.example.com/"), "").unwrap();
         assert_eq!(help, "Run `allclear explain a-1` on one of the VMs, or open https://db.example.com/");
         assert_eq!(further_help(&over, None, ""), None);

@@ -113,7 +113,7 @@ impl PendingNotifications {
             state.is_delivered(id, &receiver.name) || kept.told.contains_key(&(id.into(), receiver.name.clone()))
         };
         pending.retain(|notice| {
-            let is_meant = receiver.topics.contains(&notice.kind) && notice.resolves().is_none_or(&is_told);
+            let is_meant = notice.is_of(&receiver.topics) && notice.closes().is_none_or(&is_told);
             is_meant && !is_told(&notice.id) && seen.insert(notice.id.clone())
         });
         pending.sort_unstable();
