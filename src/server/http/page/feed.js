@@ -7,20 +7,23 @@ const SILENCE = 10_000;
 // Calls tells(status) with each status, lives(time) with the cluster time, and loses() when the connection is lost.
 export function listen({ tells, lives, loses }) {
   let source;
-  let heard = performance.now();
   let again;
+  let heard;
+  // On some systems the first clock stands still while the machine sleeps, and the other is wrong at times.
+  const hears = () => { heard = { steady: performance.now(), wall: Date.now() }; };
+  const silence = () => Math.max(performance.now() - heard.steady, Date.now() - heard.wall);
 
   const open = () => {
     clearTimeout(again);
     again = undefined;
-    heard = performance.now();
+    hears();
     source = new EventSource("/v1/watch");
     source.onmessage = ({ data }) => hear(() => tells(JSON.parse(data)));
     source.addEventListener("alive", ({ data }) => hear(() => lives(data)));
     source.onerror = lose;
   };
   const hear = (then) => {
-    heard = performance.now();
+    hears();
     then();
   };
   const lose = () => {
@@ -29,7 +32,7 @@ export function listen({ tells, lives, loses }) {
     again ??= setTimeout(open, AGAIN_AFTER);
   };
   setInterval(() => {
-    if (again === undefined && performance.now() - heard > SILENCE) lose();
+    if (again === undefined && silence() > SILENCE) lose();
   }, 1000);
   open();
 }

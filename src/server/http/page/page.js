@@ -54,16 +54,34 @@ async function readHistory() {
 
 function draw() {
   const { status } = known;
+  const lost = known.lostAt !== null;
   drawHeader(status);
   drawFooter(status);
+  // Old values look old: a page that stays green hides that it knows nothing.
+  place("main").classList.toggle("is-old", lost);
+  if (lost) {
+    document.title = "✕ Not connected · allclear";
+    speak("The connection to the replica is lost.");
+  }
   if (!status) return;
-  const found = verdict(status);
-  document.title = `${found.mark} ${plain(found.title)} · allclear`;
-  const lost = known.lostAt !== null;
-  speak(lost ? "The connection to the replica is lost." : `${plain(found.title)}. ${found.spoken ?? ""}`);
-  drawSummary(status, found);
+  const found = lost ? unheard(status) : verdict(status);
+  if (!lost) {
+    document.title = `${found.mark} ${plain(found.title)} · allclear`;
+    speak(`${plain(found.title)}. ${found.spoken ?? ""}`);
+  }
+  drawSummary(status, found, lost);
   drawEvents(place("events"), status, now());
   drawCluster(place("cluster"), status, now() - (known.heardAt + known.ahead));
+}
+
+// The verdict on a status that may be wrong by now.
+function unheard(status) {
+  const at = known.heardAt + known.ahead;
+  return {
+    level: "bad is-lost", mark: "✕", label: "Not connected",
+    title: `Nothing was heard from ${status.replica} since ${time(at, now())} UTC`,
+    text: ["The rest of this page is old, and may be wrong by now. Then it said: ", outside(sentence(verdict(status).title))],
+  };
 }
 
 // Screen readers announce the text once, when the text changes.
@@ -190,15 +208,15 @@ function withoutQuorum(status) {
   return tree("ul", { class: "meaning" }, points.filter(Boolean).map((point) => tree("li", {}, point)));
 }
 
-function drawSummary(status, found) {
+function drawSummary(status, found, lost) {
   const { mark, level, label, text } = found;
-  const can = ability(status, now());
+  const can = lost ? null : ability(status, now());
   fill(place("summary"), tree("section", { class: `summary is-${level}`, "aria-labelledby": "summary-title" },
     tree("p", { class: "label" }, tree("span", { class: "mark", "aria-hidden": "true" }, `${mark} `), label),
     tree("h2", { id: "summary-title" }, outside(found.title)),
     text && (text.nodeName === "UL" ? text : tree("p", {}, text)),
-    status.quorum && tree("p", { class: "ability" }, can.sentence),
-    can.worries.length > 0 && tree("ul", { class: "worries" }, can.worries.map((worry) => tree("li", {}, worry)))));
+    can && status.quorum && tree("p", { class: "ability" }, can.sentence),
+    can && can.worries.length > 0 && tree("ul", { class: "worries" }, can.worries.map((worry) => tree("li", {}, worry)))));
 }
 
 function drawFooter(status) {
