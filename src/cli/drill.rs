@@ -16,6 +16,7 @@ use super::query::{answered, endpoint_of_user, read_endpoint};
 use super::{Exit, examples, misused, runtime, say};
 use allclear_core::model::document::{EventType, NotBefore, Source};
 use allclear_core::model::drill;
+use allclear_core::model::id::VmName;
 use allclear_server::config;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::rfc3339;
@@ -151,7 +152,7 @@ fn may_move_primaries(endpoint: &Path, vms: &[String]) -> Result<bool, Exit> {
 
 /// The workloads on these VMs.
 fn workloads_on<'a>(status: &'a shown::Status, vms: &[String]) -> impl Iterator<Item = &'a shown::Workload> {
-    status.workloads.iter().filter(|workload| vms.iter().any(|vm| vm.eq_ignore_ascii_case(&workload.vm)))
+    status.workloads.iter().filter(|workload| vms.iter().any(|vm| VmName::new(vm) == VmName::new(&workload.vm)))
 }
 
 /// A sentence for each primary that is, or may be, on one of the VMs.

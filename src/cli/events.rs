@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::output;
 use super::query::{Target, answered};
 use super::{Exit, examples, export};
+use allclear_core::model::id::VmName;
 use allclear_core::model::time::Timestamp;
 use allclear_server::grpc::client::{OperatorClientError, OperatorConnection};
 use allclear_server::replica::clock::{self, from_rfc3339, rfc3339};
@@ -85,7 +86,7 @@ impl Events {
     }
 
     fn fits(&self, event: &shown::Event) -> bool {
-        let names = |vm: &String| event.resources.iter().any(|named| named.eq_ignore_ascii_case(vm));
+        let names = |vm: &String| event.resources.iter().any(|named| VmName::new(named) == VmName::new(vm));
         let is_of = |kind: &String| event.r#type.eq_ignore_ascii_case(kind);
         self.vm.as_ref().is_none_or(names)
             && self.kind.as_ref().is_none_or(is_of)

@@ -77,7 +77,7 @@ async fn events_are_listed_by_vm_by_type_and_by_what_went_wrong() {
     cluster.until_event(2, &fails, "failed", failed).await;
     cluster.until_event(2, &freeze, "seen", |_| true).await;
     assert_eq!(listed(&cluster, 2, &["--failed"]), [fails.as_str()]);
-    assert_eq!(listed(&cluster, 2, &["--vm", "DB-1"]), [freeze.as_str()]);
+    assert_eq!(listed(&cluster, 2, &["--vm", "_DB-1"]), [freeze.as_str()]);
     assert_eq!(listed(&cluster, 2, &["--type", "reboot", "--limit", "5"]), [fails.as_str()]);
     assert_eq!(listed(&cluster, 2, &["--vm", "db-1", "--type", "Reboot"]), [""; 0]);
     // Started before its hooks had room to run, and listed after the end too.

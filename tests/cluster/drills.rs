@@ -30,7 +30,7 @@ async fn begun(cluster: &Cluster, place: usize) -> String {
 async fn a_rehearsal_runs_every_hook_puts_all_back_and_posts_nothing() {
     let cluster = Cluster::with_hooks(usual_hooks()).await;
     // Nobody can tell the primary, and a failover runs then, too.
-    let (code, _, said) = ended(cluster.asks(1, "drill", &["Reboot", "--vm", "db-0", "--json"])).await;
+    let (code, _, said) = ended(cluster.asks(1, "drill", &["Reboot", "--vm", "_DB-0", "--json"])).await;
     assert!(code == 2 && said.contains("may hold the primary"), "{said}");
     let drill = cluster.asks(1, "drill", &["Reboot", "--vm", "db-0", "--json", "--yes"]);
     let (code, out, said) = ended(drill).await;

@@ -69,7 +69,7 @@ async fn a_replica_that_lost_its_disk_is_removed_and_added_and_then_votes_and_ha
     let why = refused(&cluster, third, &["member", "add", &name, &address]);
     assert!(why.contains(&format!("remove {name} first")), "{why}");
 
-    done(&cluster, third, &["member", "remove", &name]);
+    done(&cluster, third, &["member", "remove", &format!("_DB-{lost}")]);
     let left = cluster.until(leader, "one less", |status| status.replicas.iter().any(|replica| !replica.member)).await;
     let gone = left.replicas.iter().find(|replica| !replica.member).unwrap();
     assert_eq!((gone.name.as_str(), gone.configured, gone.voter), (name.as_str(), true, false));
@@ -107,7 +107,7 @@ async fn leadership_goes_where_the_operator_wants_and_the_leader_can_be_removed(
     let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
     let leader = cluster.leader(0).await;
     let other = (leader + 1) % 3;
-    let told = done(&cluster, other, &["leader", "transfer", &format!("db-{other}")]);
+    let told = done(&cluster, other, &["leader", "transfer", &format!("_DB-{other}")]);
     assert_eq!(told, format!("db-{other} leads\n"));
     cluster.until(leader, "led by it", |status| status.leader.as_ref() == Some(&format!("db-{other}"))).await;
     let told: Value = serde_json::from_str(&done(&cluster, leader, &["leader", "transfer", "--json"])).unwrap();

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::disk::to_be_made;
 use super::finding::{Finding, Severity};
 use super::peers::ANSWER_WITHIN;
+use allclear_core::model::id::VmName;
 use allclear_server::config::Config;
 use allclear_server::grpc::{Prober, visit};
 use allclear_server::http_client;
@@ -31,7 +32,7 @@ pub(super) async fn findings(
 ) -> Vec<Finding> {
     let is_ours = async |cluster: SocketAddr| match visitor {
         Some(visitor) => match visit(visitor, name, &at(cluster).to_string(), ANSWER_WITHIN).await {
-            Ok(met) => met.replica.eq_ignore_ascii_case(name),
+            Ok(met) => VmName::new(&met.replica) == VmName::new(name),
             Err(_) => false,
         },
         // Without a certificate no replica answers, not even this replica.
@@ -41,8 +42,8 @@ pub(super) async fn findings(
     let is_ours_too = async || {
         let answered = timeout(ANSWER_WITHIN, status_at(at(status))).await.ok().flatten();
         answered.is_some_and(|told| {
-            let is = |key: &str, wanted: &str| told[key].as_str().is_some_and(|it| it.eq_ignore_ascii_case(wanted));
-            is("replica", name) && is("cluster", &config.cluster.name)
+            let is_replica = told["replica"].as_str().is_some_and(|it| VmName::new(it) == VmName::new(name));
+            is_replica && told["cluster"].as_str().is_some_and(|it| it.eq_ignore_ascii_case(&config.cluster.name))
         })
     };
     let mut findings = Vec::new();

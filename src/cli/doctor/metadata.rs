@@ -128,7 +128,7 @@ fn called(config: &Config, told: Result<VmName, NoInformation>) -> Finding {
 
 fn listed(config: &Config, name: &str) -> Option<Finding> {
     let peers = &config.cluster.replicas;
-    let is_listed = peers.is_empty() || peers.iter().any(|peer| peer.name.as_str().eq_ignore_ascii_case(name));
+    let is_listed = peers.is_empty() || peers.iter().any(|peer| peer.name == VmName::new(name));
     (!is_listed).then(|| {
         let known: Vec<_> = peers.iter().map(|peer| peer.name.to_string()).collect();
         let what = format!("this VM is {name}, which cluster.replicas does not list: {}", known.join(", "));

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::finding::Finding;
+use allclear_core::model::id::VmName;
 use allclear_server::config::{Config, PeerAddress};
 use allclear_server::grpc::{ProbeResult, Prober, visit};
 use allclear_server::replica::clock_skew::WARN_ABOVE;
@@ -21,7 +22,7 @@ pub(super) async fn findings(
     name: &str,
     is_running: bool,
 ) -> Vec<Finding> {
-    let others = config.cluster.replicas.iter().filter(|peer| !peer.name.as_str().eq_ignore_ascii_case(name));
+    let others = config.cluster.replicas.iter().filter(|peer| peer.name != VmName::new(name));
     let Some(visitor) = visitor else {
         return vec![Finding::warn(
             PEER,
@@ -45,7 +46,7 @@ async fn of(config: &Config, visitor: &Prober<'_>, peer: &PeerAddress, is_runnin
     let visited = visit(visitor, other.as_str(), address, ANSWER_WITHIN).await;
     let ahead = visited.as_ref().ok().and_then(|met| met.clock).map(|(ahead, _)| (other.to_string(), ahead));
     let findings = match visited {
-        Ok(met) if !met.replica.eq_ignore_ascii_case(other.as_str()) => {
+        Ok(met) if VmName::new(&met.replica) != *other => {
             let what = format!("{} answers at {address}, where cluster.replicas has {other}", met.replica);
             vec![Finding::fail(PEER, what, "correct the address, on every replica")]
         }

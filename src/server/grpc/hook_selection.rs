@@ -5,6 +5,7 @@ use tonic::Status;
 use crate::replica::clock::rfc3339;
 use allclear_core::model::command::bounded;
 use allclear_core::model::event::Event;
+use allclear_core::model::id::VmName;
 use allclear_core::model::state::State;
 use allclear_core::model::workload::Phase;
 use allclear_core::schedule::required;
@@ -70,8 +71,11 @@ fn retried_by_itself(state: &State, event: &Event, given: &str) -> Option<String
 
 /// Compares names; the VM may be left out.
 fn is_name(name: &str, given: &str) -> bool {
-    let without_vm = name.split_once('/').map_or(name, |(_, rest)| rest);
-    name.eq_ignore_ascii_case(given) || without_vm.eq_ignore_ascii_case(given)
+    let (vm, without_vm) = name.split_once('/').unwrap_or(("", name));
+    let is_with_vm = given.split_once('/').is_some_and(|(given_vm, rest)| {
+        VmName::new(vm) == VmName::new(given_vm) && without_vm.eq_ignore_ascii_case(rest)
+    });
+    is_with_vm || without_vm.eq_ignore_ascii_case(given)
 }
 
 /// Compares names; the hook's own name or its number after the phase may be left out as well.
@@ -85,7 +89,13 @@ mod tests {
 
     #[test]
     fn a_hook_may_be_called_without_its_vm_and_without_its_number() {
-        for given in ["db-0/postgres/drain#2", "DB-0/postgres/drain", "postgres/drain#2", "postgres/drain"] {
+        for given in [
+            "db-0/postgres/drain#2",
+            "DB-0/postgres/drain",
+            "_db-0/postgres/drain",
+            "postgres/drain#2",
+            "postgres/drain",
+        ] {
             assert!(is_called("db-0/postgres/drain#2", given), "{given}");
         }
         for given in ["postgres", "drain", "db-1/postgres/drain", "postgres/drain#3", ""] {

@@ -2,7 +2,7 @@
 
 use tonic::Status;
 
-use super::names::name;
+use super::names::{name, spelled};
 use super::operator_actions::OperatorCall;
 use super::refusal::refused;
 use allclear_core::model::command::{ApplyResult, ClearSuspect, Command, ExcludeReplica, ReadmitReplica};
@@ -23,7 +23,8 @@ impl OperatorCall<'_> {
         // The vote of a lost disk is no member to the replica on the new disk.
         let is_own = vm == self.cluster.node.name;
         let is_awaited = || gone && self.cluster.state().is_suspect(&vm);
-        self.check_known(|| is_own || self.is_member(&replica) || is_awaited(), &unknown).await?;
+        self.check_known(|| is_own || self.is_member(&self.spelled(&replica)) || is_awaited(), &unknown).await?;
+        let replica = self.spelled(&replica);
         let for_good = if gone { ", permanently lost" } else { "" };
         self.record(format!("removal of {replica} from the members{for_good}"), reason).await?;
         let is_member = self.is_member(&replica);
@@ -51,6 +52,13 @@ impl OperatorCall<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A member's name as the membership or the configuration has it.
+    pub(super) fn spelled(&self, given: &str) -> String {
+        let members = self.cluster.consensus.members();
+        let configured = self.cluster.node.configured.iter().map(VmName::as_str);
+        spelled(given, members.voters.iter().chain(&members.learners).map(String::as_str).chain(configured))
     }
 
     fn is_member(&self, replica: &str) -> bool {

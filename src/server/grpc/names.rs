@@ -30,6 +30,15 @@ pub(super) fn name(given: String) -> Result<String, Status> {
     if is_name { Ok(given) } else { Err(Status::invalid_argument(format!("{given:?} is not the name of a replica"))) }
 }
 
+/// The known spelling of a replica's name: consensus compares names character by character, and people write the case of
+/// their cloud (`SPEC.md` 2.4). A name that nobody knows stays.
+pub(super) fn spelled<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let mut same: Vec<&str> = known.into_iter().filter(|known| VmName::new(known) == VmName::new(given)).collect();
+    // The spelling itself first.
+    same.sort_by_key(|known| *known != given);
+    same.first().copied().unwrap_or(given).to_owned()
+}
+
 /// Checks the address of a member.
 pub(super) fn address(given: &str) -> Result<(), Status> {
     let wrong = || Status::invalid_argument(format!("address: {:?} is not host:port", bounded(given)));
@@ -47,4 +56,24 @@ pub(super) fn member(given: &str) -> Result<Member, Status> {
         Status::invalid_argument(format!("workload: {:?} is not a member: write VM/NAME", bounded(given)))
     })?;
     Ok(Member { vm: VmName::new(vm), workload: WorkloadName(workload.into()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_known_by_any_case_and_with_an_underscore() {
+        let known = ["db-1", "_Db-2", "db-10", "DB-1"];
+        for (given, found) in [
+            ("db-1", "db-1"),
+            ("DB-1", "DB-1"),
+            ("_dB-1", "db-1"),
+            ("db-2", "_Db-2"),
+            ("db-3", "db-3"),
+            ("__db-1", "__db-1"),
+        ] {
+            assert_eq!(spelled(given, known), found);
+        }
+    }
 }

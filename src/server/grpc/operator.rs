@@ -116,7 +116,7 @@ impl operator_server::Operator for OperatorService {
     async fn add_member(&self, request: Request<shown::AddMemberRequest>) -> Answer<shown::AddMemberResponse> {
         let (asking, shown::AddMemberRequest { name: given, address, reason }) = self.asked(request);
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
-        let replica = name(given)?;
+        let replica = asking.spelled(&name(given)?);
         names::address(&address)?;
         asking.record(format!("addition of {replica} at {:?} to the members", bounded(&address)), reason).await?;
         let added = asked.add_member(&replica, &address).await;
@@ -142,8 +142,11 @@ impl operator_server::Operator for OperatorService {
         let asked = self.cluster.consensus.on_behalf_of(asking.who.clone());
         let to = given.map(name).transpose()?;
         let heir = to.as_deref().unwrap_or("an up-to-date voter");
-        let is_voter = || to.as_ref().is_none_or(|to| self.cluster.consensus.members().voters.contains(to));
-        asking.check_known(is_voter, &format!("{heir} is not a voter of this cluster")).await?;
+        let votes = |to: &String| self.cluster.consensus.members().voters.contains(&asking.spelled(to));
+        let unknown = format!("{heir} is not a voter of this cluster");
+        asking.check_known(|| to.as_ref().is_none_or(votes), &unknown).await?;
+        let to = to.map(|to| asking.spelled(&to));
+        let heir = to.as_deref().unwrap_or("an up-to-date voter");
         asking.record(format!("transfer of leadership to {heir}"), reason).await?;
         let transferred = asked.transfer_leadership(to.as_deref()).await;
         let leader = transferred.map_err(|error| refused(&error, error.is_refusal()))?;
