@@ -219,6 +219,7 @@ impl Workload {
             connection: connection.clone(),
             stop: stop.clone(),
             unregister: unregister.clone(),
+            settles_until: None,
         };
         let session = runtime.spawn(dialler.dial());
         Ok(Handle { session: Some(session), role, connection, stop, unregister })
@@ -244,7 +245,8 @@ impl Handle {
         self.connection.subscribe()
     }
 
-    /// Ends the session on purpose; the registration stays. Running handlers continue, and their ends are journaled.
+    /// Ends the session on purpose; the registration stays. Outcomes that the replica has not acknowledged are delivered
+    /// before, also over a new connection, for at most 5 s. Running handlers continue, and their ends are journaled.
     pub async fn stop(mut self) {
         // regardless of the replica's answer
         let _ = self.end().await;

@@ -38,6 +38,10 @@ const LEASES: (u64, u64) = (1_000, 300_000);
 /// A goodbye without a request to unregister gets no answer, and need not be waited for.
 const PARTS_WITHIN: Duration = Duration::from_secs(1);
 const LATEST_DIAL: Duration = Duration::from_secs(30);
+/// For at most this long after the stop, outcomes without an acknowledgement are delivered before the goodbye: with a
+/// journal in memory, no later process repeats the outcomes.
+const SETTLES_WITHIN: Duration = Duration::from_secs(5);
+const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) struct Dialler {
     pub(super) socket: PathBuf,
@@ -50,6 +54,8 @@ pub(super) struct Dialler {
     pub(super) stop: CancellationToken,
     /// On stopping, the registration is taken back too.
     pub(super) unregister: CancellationToken,
+    /// The end of the delivery after the stop.
+    pub(super) settles_until: Option<Instant>,
 }
 
 impl Dialler {
@@ -68,14 +74,35 @@ impl Dialler {
             };
             tracing::info!(workload = self.hello.workload, ?connection, "session with the replica lost");
             self.connection.send_replace(connection);
-            tokio::select! {
-                () = sleep(pause) => {}
-                () = self.stop.cancelled() => break Err(why),
+            if !self.pauses(pause).await {
+                break Err(why);
             }
         };
         self.desk.flush().await;
         self.connection.send_replace(ConnectionState::Stopped);
         parted
+    }
+
+    /// Waits for the next connection. False if the workload is stopped, and has no outcome to deliver.
+    async fn pauses(&mut self, pause: Duration) -> bool {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            () = sleep(pause) => return true,
+        }
+        if self.settles() {
+            sleep(pause.min(SETTLE_PAUSE)).await;
+        }
+        self.settles()
+    }
+
+    /// Whether outcomes are to be delivered after the stop.
+    fn settles(&mut self) -> bool {
+        if !self.stop.is_cancelled() || !self.desk.has_unsettled() {
+            return false;
+        }
+        let until = *self.settles_until.get_or_insert_with(|| Instant::now() + SETTLES_WITHIN);
+        Instant::now() < until
     }
 
     /// One session. `Ok`: the workload was stopped.
@@ -88,9 +115,11 @@ impl Dialler {
         let hello = Say::Hello(v1::Hello { role, known, ..self.hello.clone() });
         // the channel has space for one message
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
+        let settles = self.settles();
+        let within = if settles { SETTLES_WITHIN } else { ANSWER_WITHIN };
         let opened = tokio::select! {
-            opened = timeout(ANSWER_WITHIN, self.open(said)) => opened,
-            () = self.stop.cancelled() => return Err(SessionEnd::lost("it was stopped before there was a session")),
+            opened = timeout(within, self.open(said)) => opened,
+            () = self.stop.cancelled(), if !settles => return Err(SessionEnd::lost("it was stopped before there was a session")),
         };
         let (welcome, heard) = opened.unwrap_or_else(|_| Err(SessionEnd::lost("the replica does not answer")))?;
         pace.reset();
@@ -131,13 +160,12 @@ impl Dialler {
         let mut beats = interval_at(Instant::now() + beat, beat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let as_before = v1::Role::Unspecified;
+        let mut parts = false;
         loop {
+            let settles_until = self.settles_until.unwrap_or_else(Instant::now);
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => {
-                    talk.report(&self.desk).await?;
-                    return talk.part(self.unregister.is_cancelled()).await;
-                }
+                () = self.stop.cancelled(), if !parts => parts = true,
                 heard = talk.heard.message() => {
                     let heard = heard?.ok_or_else(|| SessionEnd::lost("the replica ended the session"))?;
                     talk.at = Instant::now();
@@ -157,8 +185,12 @@ impl Dialler {
                 }
                 () = self.desk.news.notified() => {}
                 () = sleep_until(talk.progress_at), if self.desk.has_something_to_say() => {}
+                () = sleep_until(settles_until), if parts => {}
             }
             talk.report(&self.desk).await?;
+            if parts && !self.settles() {
+                return talk.part(self.unregister.is_cancelled()).await;
+            }
         }
     }
 
@@ -198,6 +230,9 @@ impl Dialler {
             let why = "this workload does not know what the replica asks for; is the replica newer?";
             return talk.outcome(attempt, &Outcome::Failed(why.into())).await;
         };
+        if self.stop.is_cancelled() && !self.desk.knows(&attempt) {
+            return talk.outcome(attempt, &Outcome::Blocked("the workload is stopping".into())).await;
+        }
         match self.desk.receive(&step, act) {
             Ok(Some(controls)) => {
                 let (desk, hooks) = (self.desk.clone(), self.hooks.clone());

@@ -27,11 +27,13 @@ struct AttemptTable {
     /// Lines for the journal's file, written with the next line or soon.
     unwritten: Vec<JournalLine>,
     running: BTreeMap<String, Arc<Controls>>,
+    /// The number of ended attempts whose outcomes are being written.
+    ending: usize,
 }
 
 impl AttemptTracker {
     pub(super) fn new(lines: JournalFile, journal: Journal) -> Self {
-        let book = Mutex::new(AttemptTable { journal, unwritten: Vec::new(), running: BTreeMap::new() });
+        let book = Mutex::new(AttemptTable { journal, unwritten: Vec::new(), running: BTreeMap::new(), ending: 0 });
         let lines = Arc::new(tokio::sync::Mutex::new(lines));
         Self { book, lines, news: Arc::default(), ended: Notify::new() }
     }
@@ -71,6 +73,7 @@ impl AttemptTracker {
     /// `is_begun`: the journal has the begin already. An outcome that cannot be written is reported regardless; the
     /// replica keeps the outcome.
     pub(super) async fn end(self: &Arc<Self>, attempt: &str, outcome: Outcome, is_begun: bool) {
+        self.book().ending += 1;
         let begun = if is_begun { None } else { self.book().journal.begun(attempt) };
         let lines = begun.into_iter().chain([ended(attempt, &outcome)]).collect();
         if let Err(error) = self.write(lines).await {
@@ -79,6 +82,7 @@ impl AttemptTracker {
         let mut book = self.book();
         book.journal.end(attempt, outcome);
         book.running.remove(attempt);
+        book.ending -= 1;
         drop(book);
         self.ended.notify_waiters();
         self.news.notify_one();
@@ -101,6 +105,16 @@ impl AttemptTracker {
 
     pub(super) fn controls(&self, attempt: &str) -> Option<Arc<Controls>> {
         self.book().running.get(attempt).cloned()
+    }
+
+    pub(super) fn knows(&self, attempt: &str) -> bool {
+        self.book().journal.begun(attempt).is_some()
+    }
+
+    /// Whether the replica has yet to acknowledge the outcome of an ended attempt.
+    pub(super) fn has_unsettled(&self) -> bool {
+        let book = self.book();
+        book.ending > 0 || book.journal.known().any(|record| record.outcome.is_some())
     }
 
     pub(super) fn known(&self) -> Vec<v1::Known> {

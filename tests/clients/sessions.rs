@@ -20,6 +20,7 @@ in_both!(
     a_session_that_is_sent_away_or_refused_is_tried_again,
     a_lost_session_is_taken_up_where_it_was,
     a_workload_that_leaves_says_so,
+    what_is_not_acknowledged_at_the_stop_is_delivered_again_before_the_goodbye,
     a_workload_that_may_not_leave_is_told_why,
 );
 
@@ -149,6 +150,31 @@ async fn a_lost_session_is_taken_up_where_it_was(mut bench: Bench) {
     assert_eq!(session.known(), Vec::<String>::new());
     workload.says("connected to db-0").await;
     assert_eq!(workload.stop().await, Vec::<String>::new(), "it ran once");
+}
+
+async fn what_is_not_acknowledged_at_the_stop_is_delivered_again_before_the_goodbye(mut bench: Bench) {
+    let mut workload = bench.forgetful();
+    let mut session = bench.replica.session().await;
+    workload.says("connected to db-0").await;
+    session.step(&run("a1", Phase::Checkpoint)).await;
+    workload.says("a1 run checkpoint").await;
+    workload.tell("a1 done").await;
+    assert_eq!(session.outcome("a1").await, "done");
+    workload.tell("stop").await;
+    // The replica is lost before the outcome is in its log.
+    session.cut().await;
+    let mut session = bench.replica.session().await;
+    assert_eq!(session.known(), ["a1 done"]);
+    // Nothing new begins.
+    session.step(&run("a2", Phase::Failover)).await;
+    while session.report().await.0 != "a2" {}
+    session.acknowledge("a1").await;
+    while session.said().await != Some(Said::Goodbye(v1::Goodbye { unregister: false })) {}
+    assert_eq!(session.said().await, None);
+    drop(session);
+    while let Some(line) = workload.line().await {
+        assert!(!line.starts_with("a2"), "{line}");
+    }
 }
 
 async fn a_workload_that_may_not_leave_is_told_why(mut bench: Bench) {

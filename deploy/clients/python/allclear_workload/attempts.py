@@ -35,9 +35,15 @@ class Attempts:
         # keeps the tasks from being collected while running
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_over = False
+        # the number of ended attempts whose outcomes are being written
+        self._ending = 0
+        # false once the workload stops
+        self.takes_new = True
 
     def receive(self, step: StepMessage, act: Act) -> Outcome | None:
         """An outcome if the step is answered without a record in the journal."""
+        if not self.takes_new and step.attempt not in self.journal.records:
+            return blocked("the workload is stopping")
         received = self.journal.receive(step, act)
         if isinstance(received, Outcome):
             return received
@@ -66,6 +72,10 @@ class Attempts:
                 told.append(record.attempt)
                 due.append(pb.Report(attempt=record.attempt, outcome=record.outcome.message()))
         return due
+
+    def has_unsettled(self) -> bool:
+        """Whether the replica has yet to acknowledge the outcome of an ended attempt."""
+        return self._ending > 0 or any(record.outcome for record in self.journal.open())
 
     def has_something_to_say(self) -> bool:
         return any(controls.progress or controls.needs_ms is not None for controls in self.running.values())
@@ -124,6 +134,7 @@ class Attempts:
             await self._ended.wait()
 
     async def _end(self, attempt: str, outcome: Outcome, *, is_begun: bool) -> None:
+        self._ending += 1
         begun = [] if is_begun else [self.journal.records[attempt].begun()]
         try:
             await self._write([*begun, ended(attempt, outcome)])
@@ -132,6 +143,7 @@ class Attempts:
             log.warning("the end of attempt %s cannot be written into the journal: %s", attempt, error)
         self.journal.end(attempt, outcome)
         del self.running[attempt]
+        self._ending -= 1
         self._ended.set()
         self._ended = asyncio.Event()
         self._on_news()

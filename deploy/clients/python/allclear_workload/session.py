@@ -155,6 +155,7 @@ class Session:
                 self._attempts.running[message.deadline.attempt].set_time_left(message.deadline.time_left_ms)
             elif what == "acknowledged":
                 self._attempts.acknowledge(message.acknowledged.attempt)
+                self._wake()
             elif what == "go_away":
                 raise _away(message.go_away)
             elif what == "problem":

@@ -28,6 +28,9 @@ __all__ = ["Standing", "StillRegistered", "Workload"]
 
 # Durations are seconds.
 FIRST_PAUSE, LONGEST_PAUSE, LATEST_DIAL = 0.1, 5, 30
+# For at most this long after the stop, outcomes without an acknowledgement are delivered before the goodbye: with a
+# journal in memory, no later process repeats the outcomes.
+SETTLES_WITHIN, SETTLE_PAUSE = 5, 0.2
 # Ends that are repeated with a heartbeat: a replica accepts at most 50 messages per second.
 REPEATED = 10
 
@@ -71,6 +74,8 @@ class Workload:
         )  # fmt: skip
         self._role = self._told_role = role
         self._is_entered = self._stopping = self._unregister = False
+        # the end of the delivery after the stop
+        self._settles_until: float | None = None
         self._stays: str | None = "it was stopped before there was a session"
         # the last argument of `on_standing`
         self.standing = Standing("dialling", why="not dialled yet")
@@ -107,8 +112,9 @@ class Workload:
         self._loop.call_soon_threadsafe(self._wake.set)
 
     async def stop(self) -> None:
-        """Ends the session intentionally; the registration stays."""
-        self._stopping = True
+        """Ends the session intentionally; the registration stays. Outcomes that the replica has not acknowledged are
+        delivered before, also over a new connection, for at most 5 s."""
+        self._stopping, self._attempts.takes_new = True, False
         self._wake.set()
         await asyncio.wait([self._session])
         await self._attempts.flush()
@@ -129,7 +135,7 @@ class Workload:
 
     async def _dial(self) -> None:
         failures = 0
-        while not self._stopping:
+        while not self._stopping or self._settles():
             try:
                 await self._one_session()
             except SessionEnded as end:
@@ -145,10 +151,20 @@ class Workload:
                 await self._pause(max(random.uniform(longest / 2, longest), min(end.after, LATEST_DIAL)))
         self._stand(Standing("stopped"))
 
+    def _settles(self) -> bool:
+        """Whether outcomes are to be delivered after the stop."""
+        if not self._stopping or not self._attempts.has_unsettled():
+            return False
+        if self._settles_until is None:
+            self._settles_until = self._loop.time() + SETTLES_WITHIN
+        return self._loop.time() < self._settles_until
+
     async def _pause(self, seconds: float) -> None:
         until = self._loop.time() + seconds
         while not self._stopping and self._loop.time() < until:
             await self._woken(until)
+        if self._settles():
+            await asyncio.sleep(min(max(0, until - self._loop.time()), SETTLE_PAUSE))
 
     async def _woken(self, until: float) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
@@ -191,12 +207,12 @@ class Workload:
                 session.told.append(record.attempt)
             outcome = record.outcome and record.outcome.message()
             hello.known.append(pb.Known(attempt=record.attempt, outcome=outcome))
-        until = self._loop.time() + ANSWER_WITHIN
+        until = self._loop.time() + (SETTLES_WITHIN if self._settles() else ANSWER_WITHIN)
         opening = asyncio.ensure_future(session.open(hello))
         opening.add_done_callback(lambda _: self._wake.set())
         try:
             while not opening.done():
-                if self._stopping:
+                if self._stopping and not self._settles():
                     return False
                 if self._loop.time() >= until:
                     raise asyncio.TimeoutError
@@ -216,10 +232,11 @@ class Workload:
         beat_at = self._loop.time() + session.lease / 3
         while True:
             await session.report()
-            await self._woken(min(beat_at, session.progress_at) if self._attempts.has_something_to_say() else beat_at)
+            until = min(beat_at, session.progress_at) if self._attempts.has_something_to_say() else beat_at
+            await self._woken(min(until, self._settles_until) if self._settles_until else until)
             if session.reading.done():
                 session.reading.result()
-            if self._stopping:
+            if self._stopping and not self._settles():
                 await session.report()
                 await session.part(self._unregister)
                 self._stays = None
