@@ -1,6 +1,6 @@
 //! Workloads that send a goodbye, are replaced or are claimed twice while a step of the workload is due.
 
-use allclear::wire::pb::allclear::operator::v1::Status;
+use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use allclear::wire::pb::allclear::workload::v1 as pb;
 use allclear::wire::pb::allclear::workload::v1::Phase::{Drain, Restore};
 use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Says;
@@ -8,7 +8,7 @@ use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Told;
 use tonic::Code;
 
 use super::cluster::Cluster;
-use super::dialled::{Dialled, client, done, knows};
+use super::dialled::{Dialled, client, done, hello, hook, knows};
 use super::sessions::{database, in_the_middle, outcomes, reboot};
 
 fn goodbye(unregister: bool) -> Says {
@@ -76,6 +76,40 @@ async fn a_workload_with_calls_that_says_goodbye_is_away_at_once_and_its_next_pr
     database.acknowledged(&step.attempt).await;
     let event = cluster.until_stage(0, &id, "started").await;
     assert_eq!(outcomes(&event), [("drain", "run", Some("done"))]);
+}
+
+/// A database may end its process with its `shutdown` hook, and then the report is the last message of the connection.
+#[tokio::test]
+async fn a_report_that_arrives_together_with_the_end_of_its_connection_counts() {
+    const MANY: usize = 12;
+    let cluster = Cluster::of(&["db-0"]).start().await;
+    let mut all = Vec::new();
+    for number in 0..MANY {
+        let greeting = pb::Hello { lease_ms: Some(3_000), ..hello(&format!("w{number}"), vec![hook(Drain)]) };
+        all.push(Dialled::at(&cluster.door(0), greeting).await);
+    }
+    let id = cluster.cloud.announce(reboot()).await;
+    let mut steps = Vec::new();
+    for database in &mut all {
+        steps.push(database.step().await);
+    }
+    // The replica finds both at once.
+    cluster.freeze(0);
+    for (database, step) in all.iter().zip(&steps) {
+        database.ends(&step.attempt, done()).await;
+    }
+    // The connections of this process are tasks of the same thread.
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    drop(all);
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    cluster.thaw(0);
+    let are_ended = |event: &Event| event.hooks.iter().filter(|hook| hook.outcome.is_some()).count() == MANY;
+    let event = cluster.until_event(0, &id, "with an outcome of each", are_ended).await;
+    assert_eq!(outcomes(&event), [("drain", "run", Some("done")); MANY]);
 }
 
 #[tokio::test]

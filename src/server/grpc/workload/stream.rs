@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
@@ -58,10 +59,28 @@ impl Stream {
             Ok(()) => self.talk().await,
             Err(end) => end,
         };
+        self.hear_last_reports();
         self.door.hooks.runner.sessions.leave(&self.visit);
         tracing::debug!(workload = %self.visit.workload, "session ended");
         if let StreamEnd::With(status) = end {
             let _ = timeout(READS_WITHIN, self.out.send(Err(status))).await;
+        }
+    }
+
+    /// Takes the reports that arrived before the end of the stream: a workload without a journal on disk that has ended
+    /// since does not repeat an outcome.
+    fn hear_last_reports(&mut self) {
+        let sessions = &self.door.hooks.runner.sessions;
+        while let Some(Ok(Some(message))) = self.messages.message().now_or_never() {
+            if !self.pace.take() {
+                return;
+            }
+            if let Some(From::Report(report)) = message.message
+                && let Ok((attempt, said)) = message::said(report, &self.visit.workload, &self.door)
+            {
+                // A later session of the workload has the outcome too.
+                let _ = sessions.report(&self.visit, &attempt, said);
+            }
         }
     }
 
