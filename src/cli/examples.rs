@@ -119,7 +119,8 @@ Examples:
 
 You can run doctor before the first start of the replica and beside a running replica. Doctor changes nothing: no \
 approval is posted, and no event is started. But doctor reads the scheduled-events document: at the first read, Azure \
-enables Scheduled Events for this VM, which may take two minutes. Run doctor as the replica's user.
+enables Scheduled Events for this VM, which may take two minutes. Run doctor as the replica's user, or \
+as root: if allclear.service starts this configuration, doctor checks as the user of the service.
 
 Exit status: 0 nothing failed (warnings do not count), 1 a check failed, 2 the configuration is wrong";
 

@@ -26,7 +26,7 @@ impl Drop for Running {
 /// A replica that is not started, beside a fake cloud of two VMs, db-0 and db-1.
 pub(super) struct Bench {
     pub(super) folder: TempDir,
-    certificates: TempDir,
+    pub(super) certificates: TempDir,
     pub(super) endpoint: String,
     _cloud: Running,
     _held: [TcpSocket; 3],

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, access, geteuid};
+use nix::unistd::{AccessFlags, User, access, geteuid};
 
 use super::finding::Finding;
 use super::mounts;
@@ -21,6 +21,8 @@ const WITHIN: Duration = Duration::from_secs(15);
 const TOO_LITTLE: u64 = 64 << 20;
 const LITTLE: u64 = 512 << 20;
 const SYNCS: u32 = 10;
+/// A data directory has far fewer files and folders.
+const LOOKED_AT: usize = 10_000;
 /// A leader writes before each decision; slower writes begin to disturb elections.
 const SLOW: Duration = Duration::from_millis(100);
 
@@ -56,6 +58,7 @@ fn look(folder: &Path) -> Vec<Finding> {
         }
         Ok(found) => {
             let mut findings = vec![owner(folder, found.uid())];
+            findings.extend(unusable(folder));
             findings.extend(room(folder));
             findings.push(sureness(folder));
             findings
@@ -101,7 +104,7 @@ fn owner(folder: &Path, uid: u32) -> Finding {
     match access(folder, AccessFlags::W_OK | AccessFlags::X_OK) {
         Err(error) => {
             let what = format!("{shown} belongs to uid {uid}, and uid {own} may not write there: {}", error.desc());
-            Finding::fail(CHECK, what, "run doctor as the replica's user, or change the owner")
+            Finding::fail(CHECK, what, change_owner(folder))
         }
         Ok(()) if uid != own.as_raw() => {
             let what = format!("{shown} can be written, but belongs to uid {uid}, and doctor runs as uid {own}");
@@ -109,6 +112,39 @@ fn owner(folder: &Path, uid: u32) -> Finding {
         }
         Ok(()) => Finding::ok(CHECK, format!("{shown} can be written, and belongs to uid {uid}")),
     }
+}
+
+/// How to give the data directory to the user of this process.
+fn change_owner(folder: &Path) -> String {
+    let own = geteuid();
+    let name = User::from_uid(own).ok().flatten().map_or_else(|| own.to_string(), |user| user.name);
+    format!(
+        "if {name} is the replica's user, run `chown -R {name} {}`; otherwise run doctor as the replica's user",
+        folder.display()
+    )
+}
+
+/// The files and folders in the data directory without access for this user, which stop a replica at the start or at the
+/// first hook: for example files of a replica that was once started as root.
+fn unusable(folder: &Path) -> Option<Finding> {
+    let (mut folders, mut found, mut looked_at) = (vec![folder.to_path_buf()], Vec::new(), 0);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+            looked_at += 1;
+            let (path, Ok(entry)) = (entry.path(), entry.metadata()) else { continue };
+            let needed = AccessFlags::R_OK
+                | if entry.is_dir() { AccessFlags::W_OK | AccessFlags::X_OK } else { AccessFlags::W_OK };
+            if !entry.is_symlink() && access(&path, needed).is_err() {
+                found.push(format!("{} (uid {}, mode {:04o})", path.display(), entry.uid(), entry.mode() & 0o7777));
+            } else if entry.is_dir() && looked_at < LOOKED_AT {
+                folders.push(path);
+            }
+        }
+    }
+    let first = found.first()?;
+    let more = if found.len() > 1 { format!(" and {} more", found.len() - 1) } else { String::new() };
+    let what = format!("uid {} may not read and write {first}{more}", geteuid());
+    Some(Finding::fail(CHECK, what, change_owner(folder)))
 }
 
 fn room(folder: &Path) -> Option<Finding> {

@@ -14,6 +14,7 @@ mod mounts;
 mod peers;
 mod programs;
 mod receivers;
+mod service_user;
 mod variables;
 
 use std::path::Path;
@@ -23,7 +24,7 @@ use serde::Serialize;
 use self::finding::{Finding, Severity};
 use super::format::AnswerFormat;
 use super::output::page::{Terminal, TextBuilder, faint, green, plain, red, yellow};
-use super::{Configured, Exit, examples, failed, runtime, say};
+use super::{Configured, Exit, examples, failed, misused, runtime, say};
 use allclear_server::app::{confidence, credentials, doubts};
 use allclear_server::config::Config;
 use allclear_server::grpc::Prober;
@@ -36,6 +37,10 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(super) struct Doctor {
     #[command(flatten)]
     file: Configured,
+    /// The user that runs the replica, for doctor as root [default: the user of allclear.service, if the service starts
+    /// this configuration]
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     #[command(flatten)]
     format: AnswerFormat,
 }
@@ -50,6 +55,8 @@ struct DoctorReport {
 
 impl Doctor {
     pub(super) fn run(self) -> Result<(), Exit> {
+        // Before anything is read: root may read what the replica may not.
+        let user = service_user::become_user(self.user.as_deref(), &self.file.path).map_err(misused)?;
         let config = self.file.load()?;
         let runtime = runtime()?;
         say(format_args!(
@@ -57,6 +64,7 @@ impl Doctor {
             config.metadata.endpoint
         ));
         let mut findings = vec![Finding::ok("configuration", format!("{} is valid", self.file.path.display()))];
+        findings.extend(user);
         findings.extend(in_confidence(&config, &self.file.path));
         let doubts = doubts::doubts(&config).into_iter();
         findings.extend(doubts.map(|doubt| Finding::warn("configuration", doubt.what, doubt.remedy)));
