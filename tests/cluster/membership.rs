@@ -125,6 +125,11 @@ async fn leadership_goes_where_the_operator_wants_and_the_leader_can_be_removed(
     cluster.until(next, "told that it was removed", told).await;
     let text = done(&cluster, other, &["status"]);
     assert!(text.contains("configured, but no member"), "{text}");
+    let warned = |status: &Status| {
+        let texts: Vec<&str> = status.warnings.iter().map(|warning| warning.text.as_str()).collect();
+        texts.iter().any(|text| text.contains(&format!("an operator removed {name}")) && text.contains("still runs"))
+    };
+    cluster.until(other, "told of what is left", warned).await;
     let why = refused(&cluster, other, &["member", "remove", "db-7"]);
     assert!(why.contains("db-7 is not a member"), "{why}");
 }

@@ -120,6 +120,7 @@ impl ClusterService {
             return None;
         }
         if self.0.excludes(replica) {
+            askers.record_removed(replica, now);
             return Some(format!(
                 "{replica} was removed by an operator; add the replica again with `allclear member add {replica} \
                  ADDRESS` on another replica"

@@ -155,6 +155,16 @@ impl Consensus {
         MemberNames::as_known_by(&self.membership(), &self.identity)
     }
 
+    /// Records a call of a replica that an operator removed.
+    pub fn note_removed(&self, replica: &str) {
+        self.askers.record_removed(replica, std::time::Instant::now());
+    }
+
+    /// The replicas that an operator removed, and that called this replica within the last seconds.
+    pub fn removed_callers(&self) -> Vec<String> {
+        self.askers.removed(std::time::Instant::now())
+    }
+
     /// True if the vote of this replica's name belongs to another node: the node of a lost or replaced disk.
     pub fn is_left_behind(&self) -> bool {
         left_behind(&self.membership(), &self.identity.replica, self.identity.node).is_some()

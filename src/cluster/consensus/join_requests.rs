@@ -17,6 +17,7 @@ pub(crate) struct JoinRequests(Mutex<HelloLog>);
 struct HelloLog {
     asked: BTreeMap<String, BTreeMap<u64, Instant>>,
     signed_off: BTreeMap<u64, Instant>,
+    removed: BTreeMap<String, Instant>,
 }
 
 impl JoinRequests {
@@ -35,6 +36,20 @@ impl JoinRequests {
         let mut greeted = self.greeted();
         greeted.forget(now);
         greeted.asked.iter().map(|(name, nodes)| (name.clone(), nodes.keys().copied().collect())).collect()
+    }
+
+    /// Records a call of a replica that an operator removed.
+    pub(super) fn record_removed(&self, name: &str, now: Instant) {
+        let mut greeted = self.greeted();
+        greeted.forget(now);
+        greeted.removed.insert(name.to_owned(), now);
+    }
+
+    /// The removed replicas with a recent call.
+    pub(super) fn removed(&self, now: Instant) -> Vec<String> {
+        let mut greeted = self.greeted();
+        greeted.forget(now);
+        greeted.removed.keys().cloned().collect()
     }
 
     /// Records the sign-off of a stopping member.
@@ -60,6 +75,7 @@ impl HelloLog {
             nodes.retain(|_, asked| now.saturating_duration_since(*asked) < ASKED_WITHIN);
         }
         self.asked.retain(|_, nodes| !nodes.is_empty());
+        self.removed.retain(|_, called| now.saturating_duration_since(*called) < ASKED_WITHIN);
     }
 }
 

@@ -36,6 +36,19 @@ pub(crate) fn members<'a>(state: &'a State, group: &'a GroupName) -> impl Iterat
     of_group.map(|(vm, workload)| workload.on(vm))
 }
 
+/// The groups with a single member, with the member, in a cluster of several replicas. Nothing is concluded before every
+/// replica has registered its workloads.
+pub fn lonely_groups(state: &State, replicas: &[VmName]) -> Vec<(GroupName, Member)> {
+    let are_known = replicas.len() > 1 && replicas.iter().all(|name| state.replicas.contains_key(name));
+    let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
+    let only_member = |group: &GroupName| {
+        let mut members = members(state, group);
+        let only = members.next()?;
+        members.next().is_none().then(|| (group.clone(), only))
+    };
+    groups.into_iter().filter(|_| are_known).filter_map(only_member).collect()
+}
+
 /// The smallest limit in any replica's configuration; 1 if no replica configures the group.
 pub fn max_unavailable(state: &State, group: &GroupName) -> usize {
     let configured = state.replicas.values().flat_map(|replica| &replica.groups).filter(|each| each.name == *group);

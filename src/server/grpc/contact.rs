@@ -52,6 +52,10 @@ impl ContactService {
     fn admit(&self, extensions: &Extensions, cluster: &str, replica: &str) -> Result<VmName, Status> {
         let name = VmName::new(replica);
         if cluster != self.cluster.node.cluster || !self.cluster.may_take_part(&name) {
+            let is_removed = cluster == self.cluster.node.cluster && self.cluster.state().is_excluded(&name);
+            if is_removed && self.cluster.consensus.authenticate(extensions, replica).is_ok() {
+                self.cluster.consensus.note_removed(replica);
+            }
             let message = format!("{replica} of cluster {cluster:?} is not a member of this cluster");
             return Err(Status::permission_denied(message));
         }

@@ -14,6 +14,7 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Workload};
 use allclear_core::planning_input::PlanningInput;
+use allclear_core::schedule::groups::lonely_groups;
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 
@@ -52,6 +53,16 @@ pub(super) fn fill(
         number(view.checks_failed()),
     )?;
     members(exposition, state, input)?;
+    exposition.one(
+        "allclear_half_removed",
+        "Replicas that an operator removed, and that the configuration of this replica lists or that still run.",
+        number(view.half_removed()),
+    )?;
+    exposition.one(
+        "allclear_lonely_groups",
+        "Groups with a single member in the whole cluster: no other member can take over.",
+        number(lonely_groups(state, &input.members).len()),
+    )?;
     primaries(exposition, state, input)
 }
 

@@ -62,6 +62,7 @@ pub struct View {
     checks: Arc<LatestFaults>,
     unknown_roles: Arc<LatestFaults>,
     unready: Arc<LatestFaults>,
+    first_shown: Arc<warning::FirstShown>,
 }
 
 impl View {
@@ -78,6 +79,7 @@ impl View {
             checks,
             unknown_roles,
             unready,
+            first_shown: Arc::default(),
         }
     }
 
@@ -144,7 +146,7 @@ impl View {
             now: rfc3339(input.now),
             platform_difference_ms: self.platform_difference_ms(),
             cluster_version: u32::try_from(state.version).unwrap_or(u32::MAX),
-            warnings: self.warnings(input.now),
+            warnings: self.warnings(&input),
             members: member::all(&state, &input),
             endpoint: self.cluster.node.endpoint.clone(),
             doctor: self.cluster.node.doctor.clone(),
@@ -153,8 +155,8 @@ impl View {
 
     /// Warnings from the log, and from the own observations of this replica. A replica without a quorum does not warn of
     /// second approvers, because unknown approvals may explain the event.
-    fn warnings(&self, now: Timestamp) -> Vec<shown::Warning> {
-        let state = self.cluster.state();
+    fn warnings(&self, input: &PlanningInput) -> Vec<shown::Warning> {
+        let (state, now) = (self.cluster.state(), input.now);
         let knows = self.cluster.reconciliation_known(&state);
         let mut warnings = if knows { warning::second_approvals(&state, now) } else { Vec::new() };
         warnings.drain(..warnings.len().saturating_sub(warning::MOST));
@@ -173,8 +175,17 @@ impl View {
         warnings.extend(warning::time_in_doubt(&self.inputs.peers.differences));
         warnings.extend(self.time_from_before_the_start());
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
+        let half_removed =
+            warning::half_removed(&self.cluster).into_iter().map(|left| left.text(&self.cluster.node.name));
+        let undone = half_removed.chain(warning::lonely(&state, &input.members)).collect();
+        warnings.extend(self.first_shown.warnings(undone, now));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings
+    }
+
+    /// The number of replicas that an operator removed, and that are still configured here or still run.
+    pub fn half_removed(&self) -> usize {
+        warning::half_removed(&self.cluster).len()
     }
 
     fn time_from_before_the_start(&self) -> Option<shown::Warning> {
