@@ -24,6 +24,9 @@ Guarantees
 - `restore` ends when this member has every earlier write, in the primary's own history.
 - A member that accepts writes becomes a replica only of a member with all of its data. Two members with different
   writes are left to an operator.
+- While a member does not answer, no hook believes a former primary that still accepts writes: a primary is proven by a
+  member that follows it now, by a majority of the Sentinels, or by the notes of a switch on this VM. Without proof
+  nobody is told to follow it, and `restore` waits.
 - Writes are interrupted without a result at most twice for one event.
 
 Steps of a switch, and the effect of a restart after the hook was killed at each step
@@ -78,13 +81,12 @@ from allclear_hook import (
     until,
 )
 from redis_check import check
-from redis_members import Cluster
+from redis_members import Cluster, memory
 from redis_server import Member, View
 from redis_switch import (
     confirm_failover,
     failover,
     finish,
-    memory,
     settled,
     undo_failover,
 )
@@ -188,6 +190,9 @@ def ready(told: Told) -> Done:
         if primaries == [own] or (own not in primaries and streams):
             return Done(str(error))
         raise Blocked(str(error)) from error
+    if primary is None and cluster.doubt and list(seen) == [own]:
+        # Nobody contradicts. As "not ready" the only member that serves could be taken down without a failover.
+        return Done(cluster.no_primary())
     if primary is None:
         raise Blocked(cluster.no_primary())
     if primary is not own and not (seen[own].is_linked and own.entry(seen[primary])):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from allclear_hook import Blocked, Failed, Rejected, Told, Unreachable, members, setting, until
+from allclear_hook import Blocked, Failed, Memory, Rejected, Told, Unreachable, members, setting, until
 from redis_sentinels import Sentinels
 from redis_server import Member, View
 
 Seen = dict[Member, View]
+
+# A replica acknowledges every second. A primary lists a replica that has left without a word for a minute. Seconds.
+FOLLOWED_WITHIN = 3
 
 
 class Cluster:
@@ -23,6 +26,8 @@ class Cluster:
         self.unseen: dict[Member, str] = {}
         # The members to which a login is refused, of the hooks' user or at the primary: waiting repairs no password.
         self.rejecting: set[Member] = set()
+        # Why the only primary that answers may be a former primary.
+        self.doubt = ""
 
     def others(self) -> list[Member]:
         return [member for member in self.members.values() if member is not self.own]
@@ -57,11 +62,44 @@ class Cluster:
         return Rejected(why) if members and self.rejecting.issuperset(members) else Blocked(why)
 
     def primary(self, seen: Seen) -> Member | None:
-        """The primary: by Sentinel; without Sentinel, of several primaries, the primary with all data of the others."""
+        """The primary. While a member does not answer, only a proven primary: the silent member may be the present primary,
+        and the answering one a former primary that has not noticed."""
+        self.doubt = ""
+        claimed, is_sure = self._claimed(seen)
+        if claimed is None or is_sure or self.is_proven(claimed, seen):
+            return claimed
+        self.doubt = (
+            f"{claimed} takes writes, but may be a former primary: no member follows it, and one that does not answer may"
+            " be the present primary"
+        )
+        return None
+
+    def _claimed(self, seen: Seen) -> tuple[Member | None, bool]:
+        """The primary by Sentinel; without Sentinel, of several primaries, the primary with all data of the others. And
+        whether no other member can be the primary."""
         primaries = [member for member, view in seen.items() if view.is_primary]
         if self.sentinels:
-            named = self.sentinels.primary()
-            return next((member for member in primaries if member.is_at(named)), None)
+            named, by_majority = self.sentinels.primary()
+            found = next((member for member in primaries if member.is_at(named)), None)
+            return found, by_majority or (not self.unseen and primaries == [found])
+        return self._whole(primaries, seen), not self.unseen
+
+    def is_proven(self, primary: Member, seen: Seen) -> bool:
+        """Whether a member follows this primary now, or this VM's member has stepped down for it."""
+        stepped_down = self.own in seen and not seen[self.own].is_primary
+        if stepped_down and memory().recall().get("to") == primary.vm:
+            return True
+        return any(self._follows(member, primary, seen) for member in self.members.values())
+
+    def _follows(self, member: Member, primary: Member, seen: Seen) -> bool:
+        entry = member.entry(seen[primary])
+        if member is primary or not entry or entry.get("state") != "online":
+            return False
+        if member in seen and not primary.is_at(seen[member].follows):
+            return False
+        return 0 <= int(entry.get("lag", -1)) <= FOLLOWED_WITHIN
+
+    def _whole(self, primaries: list[Member], seen: Seen) -> Member | None:
         whole = [member for member in primaries if all(self.is_spare(other, member, seen) for other in primaries)]
         if primaries and not whole:
             names = " and ".join(map(str, primaries))
@@ -80,7 +118,8 @@ class Cluster:
 
     def no_primary(self) -> str:
         # A member that does not answer may be the primary.
-        return "; ".join(["the primary is not known" if self.unseen else "no member is a primary", *self.unseen.values()])
+        words = "the primary is not known" if self.unseen or self.doubt else "no member is a primary"
+        return "; ".join([words, *([self.doubt] if self.doubt else []), *self.unseen.values()])
 
     def priority(self, member: Member) -> int:
         """The replica-priority by the member's configuration. The present value may come from a switch."""
@@ -106,6 +145,11 @@ class Cluster:
             except Unreachable:
                 if member in (self.own, primary):
                     raise
+
+
+def memory() -> Memory:
+    """The successor, and the offset up to which the successor has all data."""
+    return Memory("redis")
 
 
 def steer(cluster: Cluster, sentinels: Sentinels, successor: Member, seen: Seen, seconds: float) -> None:

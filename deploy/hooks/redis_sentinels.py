@@ -36,8 +36,29 @@ class Sentinels:
                 errors.append(error)
         raise no_sentinel("no Sentinel answers", errors)
 
-    def primary(self) -> tuple[str, int] | None:
-        told = self.ask("GET-MASTER-ADDR-BY-NAME")
+    def published(self) -> tuple[str, int]:
+        """The primary's address by the first Sentinel that answers."""
+        return self._place(self.ask("GET-MASTER-ADDR-BY-NAME"))
+
+    def primary(self) -> tuple[tuple[str, int], bool]:
+        """The primary's address by most Sentinels, and whether a majority of SENTINELS names it. A Sentinel that was away
+        during a switch names the former primary until it has heard from the others."""
+        votes: dict[tuple[str, int], int] = {}
+        errors: list[Unreachable] = []
+        for server in self.servers:
+            try:
+                place = self._place(server.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.name))
+            except Unreachable as error:
+                errors.append(error)
+                continue
+            votes[place] = votes.get(place, 0) + 1
+            if 2 * votes[place] > len(self.servers):
+                return place, True
+        if not votes:
+            raise no_sentinel("no Sentinel answers", errors)
+        return max(votes, key=lambda place: votes[place]), False
+
+    def _place(self, told: Any) -> tuple[str, int]:
         if not told:
             raise Failed(f"Sentinel watches nothing that is called {self.name}; set SENTINEL_NAME")
         return told[0], int(told[1])

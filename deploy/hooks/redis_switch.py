@@ -12,7 +12,6 @@ from allclear_hook import (
     Blocked,
     Done,
     Failed,
-    Memory,
     NotApplicable,
     NotDone,
     Rejected,
@@ -25,7 +24,7 @@ from allclear_hook import (
     until,
 )
 from disks import unwritable_state
-from redis_members import Cluster, Seen, steer
+from redis_members import Cluster, Seen, memory, steer
 from redis_server import Member, Server, View
 
 # The end of CLIENT PAUSE. Longer than all actions under the pause, as short as possible after a crash of the hook.
@@ -171,7 +170,7 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
         finally:
             release(own)
         if sentinels:
-            until(lambda: heir.is_at(sentinels.primary()), 1.5)
+            until(lambda: heir.is_at(sentinels.published()), 1.5)
         own.send_clients_away()
 
 
@@ -210,11 +209,6 @@ def step_down(own: Member, heir: Member) -> None:
 def catch_up(heir: Member, view: View, seconds: float) -> None:
     if not until(lambda: heir.look().holds_all_of(view), seconds, every=0.001):
         raise Blocked(f"{heir} did not catch up within {seconds:g} s")
-
-
-def memory() -> Memory:
-    """The successor, and the offset up to which the successor has all data."""
-    return Memory("redis")
 
 
 def settled(cluster: Cluster) -> Seen:
@@ -275,7 +269,9 @@ def best(cluster: Cluster, seen: Seen) -> Member:
 def finish(cluster: Cluster, seen: Seen) -> None:
     """Completes a change of roles. May be repeated by any hook."""
     primary = cluster.at(seen[cluster.own].follows)
-    if primary in seen and primary is not None and seen[primary].is_primary:
+    if primary is None or primary not in seen or not seen[primary].is_primary:
+        return
+    if not cluster.unseen or cluster.is_proven(primary, seen):
         cluster.gather(primary, seen)
         memory().forget()
 
@@ -301,6 +297,10 @@ def undo_failover(told: Told) -> Done:
     primary = cluster.primary(seen)
     if primary is None:
         cluster.put_priorities_back(seen)
+        if cluster.doubt and seen[cluster.own].is_primary:
+            # Nothing of this VM's switch is left; whose primary the others follow is no matter of the undo.
+            memory().forget()
+            return Done(cluster.no_primary())
         raise Blocked(cluster.no_primary())
     cluster.gather(primary, seen)
     memory().forget()
