@@ -27,6 +27,8 @@ Guarantees
 - While a member does not answer, no hook believes a former primary that still accepts writes: a primary is proven by a
   member that follows it now, by a majority of the Sentinels, or by the notes of a switch on this VM. Without proof
   nobody is told to follow it, and `restore` waits.
+- Without Sentinel no replica is told to follow a primary that lacks some of the replica's writes: `restore` is blocked,
+  and names the way to save these writes.
 - Writes are interrupted without a result at most twice for one event.
 
 Steps of a switch, and the effect of a restart after the hook was killed at each step
@@ -50,6 +52,10 @@ Limits
   before any hook runs. With `replicaof` no member is primary then, and `restore` makes the complete member primary.
 - A successor that hangs at the moment of its promotion leaves writes refused until the successor answers or restarts.
 - With two members and min-replicas-to-write the remaining member refuses writes; `check` reports this.
+- A member that starts with `replicaof` the present primary in its file follows at once, before any hook, and drops what
+  the primary lacks. With Sentinel, Sentinel does the same within seconds.
+- A restart with an append-only file forgets the offsets. Such a member, if it does not follow the primary already, is
+  told to follow only if it is empty: an operator compares.
 
 Settings
 - MEMBERS         VM=HOST:PORT of every member, the address by which the members know each other
@@ -135,6 +141,8 @@ def restore(told: Told) -> Done:
     if primary is None:
         raise Blocked(cluster.no_primary())
     progress(f"{primary} is the primary")
+    if not primary.is_at(seen[own].follows) and (why := cluster.keeps(own, primary, seen)):
+        raise Blocked(why)
     cluster.gather(primary, seen)
     if primary is not own:
         written = primary.look()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from allclear_hook import Blocked, Failed, Memory, Rejected, Told, Unreachable, members, setting, until
+from allclear_hook import Blocked, Failed, Memory, Rejected, Told, Unreachable, members, progress, setting, until
 from redis_sentinels import Sentinels
 from redis_server import Member, View
 
@@ -110,11 +110,30 @@ class Cluster:
         return max(whole, key=lambda member: (seen[member].offset, member is not self.own), default=None)
 
     def is_spare(self, member: Member, primary: Member, seen: Seen) -> bool:
-        """Whether no data are lost when this member follows that primary. Sentinel makes the member follow in any case.
-        """
-        if member is primary or not seen[member].is_primary or seen[primary].holds_all_of(seen[member]):
-            return True
-        return self.sentinels is not None or member.is_empty()
+        """Whether no data are lost when this member follows that primary."""
+        return not self.keeps(member, primary, seen)
+
+    def keeps(self, member: Member, primary: Member, seen: Seen) -> str:
+        """The writes that are lost when this member follows that primary, and how to save them; or an empty text. A
+        replica too may have such writes: of a former primary, or of its own time as a primary. Sentinel makes the member
+        follow in any case."""
+        if member is primary or self.sentinels is not None:
+            return ""
+        # The primary has gone on since the members were looked at.
+        view, ahead = seen[member], primary.look()
+        if ahead.holds_all_of(view) or member.is_empty() or self._stepped_down(member, view, ahead):
+            return ""
+        return (
+            f"{member} {view.beyond(ahead, primary)}, and would lose them: it was not made to follow. Compare both; to save"
+            f" what is missing, say SAVE on {member} and copy its dump file, or export the keys; then say REPLICAOF"
+            f" {primary.host} {primary.port} and CONFIG REWRITE on {member}"
+        )
+
+    def _stepped_down(self, member: Member, view: View, ahead: View) -> bool:
+        """Whether this is the member of this VM, and the primary has all up to the noted end of its writes."""
+        facts = memory().recall()
+        is_noted = member is self.own and not view.is_primary and "history" in facts
+        return is_noted and ahead.has(facts["history"], int(facts["offset"]))
 
     def no_primary(self) -> str:
         # A member that does not answer may be the primary.
@@ -140,7 +159,9 @@ class Cluster:
             try:
                 if member is primary or primary.is_at(view.follows):
                     member.call("CONFIG", "REWRITE")
-                elif self.is_spare(member, primary, seen):
+                elif why := self.keeps(member, primary, seen):
+                    progress(why)
+                else:
                     member.follow(primary)
             except Unreachable:
                 if member in (self.own, primary):

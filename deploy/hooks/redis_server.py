@@ -118,6 +118,13 @@ class View:
     def holds_all_of(self, other: View) -> bool:
         return self.has(other.history, other.offset)
 
+    def beyond(self, ahead: View, primary: Server) -> str:
+        """The writes that this member has and that primary does not have, in words."""
+        if self.history in (ahead.history, ahead.former):
+            end = ahead.offset if self.history == ahead.history else ahead.branched - 1
+            return f"has {self.offset - end} bytes of writes that {primary} never got"
+        return f"has another history than {primary}, and perhaps writes that {primary} never got"
+
 
 class Member(Server):
     def __init__(self, vm: str, host: str, port: int) -> None:

@@ -174,6 +174,47 @@ class Restored(Members):
                 self.restore(vm)
         self.assertEqual(self.asked, [])
 
+    def test_a_replica_with_more_than_the_primary_is_kept(self):
+        present = primary(7002, history=NEW, offset=1100, former=OLD, branched=901)
+        for own, why in (
+            (
+                replica(7002, offset=1000, link="down"),
+                "db-0 has 100 bytes of writes that db-1 never got, and would lose",
+            ),
+            (replica(7002, history=NEW, offset=1200, link="down"), "db-0 has 100 bytes of writes that db-1 never got"),
+            (replica(7002, history=OTHER, link="down"), "db-0 has another history than db-1, and perhaps writes"),
+        ):
+            self.reports = {"db-0": own, "db-1": present, "db-2": replica(7001, history=NEW)}
+            with self.assertRaisesRegex(Blocked, f"^{why}.*say SAVE on db-0.*REPLICAOF 127.0.0.1 7001"):
+                self.restore("db-0")
+            self.assertEqual(self.asked, [], why)
+
+    def test_a_replica_with_less_follows(self):
+        present = primary(7002, history=NEW, offset=1100, former=OLD, branched=901)
+        for own in (replica(7002, offset=900, link="down"), replica(7002, history=NEW, offset=1100, link="down")):
+            self.reports = {"db-0": own, "db-1": present, "db-2": replica(7001, history=NEW)}
+            self.asked = []
+            with patch.object(redis_hook, "has_arrived", lambda member, written: True):
+                self.restore("db-0")
+            self.assertIn(("db-0", "follow", "db-1"), self.asked)
+
+    def test_an_empty_member_and_one_that_stepped_down_for_the_primary_follow(self):
+        present = primary(7002, history=NEW, offset=1100, former=OLD, branched=1001)
+        for is_empty in (True, False):
+            self.reports = {"db-0": replica(7002, history=OTHER, offset=0, link="down"), "db-1": present}
+            self.reports["db-2"] = replica(7001, history=NEW)
+            self.empty, self.asked = {"db-0"} if is_empty else set(), []
+            if not is_empty:
+                Memory("redis").remember({"to": "db-1", "history": OLD, "offset": 1000})
+            with patch.object(redis_hook, "has_arrived", lambda member, written: True):
+                self.restore("db-0")
+            self.assertIn(("db-0", "follow", "db-1"), self.asked)
+
+    def test_another_member_with_more_is_left_alone(self):
+        self.reports = {"db-0": primary(7001), "db-1": replica(7000), "db-2": replica(7001, history=OTHER)}
+        self.restore("db-0")
+        self.assertFalse([asked for asked in self.asked if asked[1] == "follow"])
+
     def test_of_two_primaries_with_different_writes_none_is_chosen(self):
         self.reports = {"db-0": primary(), "db-1": primary(history=NEW)}
         with self.assertRaisesRegex(Failed, "compare them"):
