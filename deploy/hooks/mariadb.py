@@ -38,6 +38,10 @@ Guarantees
   beyond its limits is undone, and the old primary is writable again. A member has returned when a transaction from
   after the switch has arrived; a copy has returned when every row equals the source's row.
 
+  A member that is writable is believed to be the primary only if every member answers, if a member replicates from
+  it, or if this VM has noted that it promoted the member: a silent member may be the present primary. Otherwise
+  `restore` is blocked, and no member is opened, copied or moved.
+
 Limits
   Users with READ ONLY ADMIN can write despite read_only. While these users write, there is no switch.
   With semi-synchronous replication the first writes after a switch are on one member only: writes are open some
@@ -83,6 +87,7 @@ from mariadb_data import data_here, place
 from mariadb_members import Group, Server, memory, patience
 from mariadb_replication import (
     by_hand,
+    doubt,
     follow,
     has_more,
     is_following,
@@ -111,7 +116,7 @@ def drain(told: Told) -> None:
     """Gives clients time to move, and disconnects the rest: a frozen server would keep the clients waiting."""
     with Group(told) as group:
         primary = group.primary()
-        if primary:
+        if primary and not doubt(group, primary):
             wait_for_acknowledgement(group, primary, told.affected)
         time.sleep(number("SETTLE_MS", 500) / 1000)
         if not group.here.is_primary:
@@ -133,6 +138,8 @@ def restore(told: Told) -> Answer:
         here, primary = group.here, group.primary()
         if primary is None:
             raise Blocked(nobody_is_writable(group))
+        if why := doubt(group, primary, seconds=2):
+            raise Blocked(why)
         if primary is here:
             wrong = lead(group, here)
             wait_for_acknowledgement(group, here, told.affected - {told.vm}, seconds=1)
@@ -145,16 +152,23 @@ def restore(told: Told) -> Answer:
     return prove(told, wrong)
 
 
-def ready(told: Told) -> None:
+def ready(told: Told) -> Done:
     """A replica that does not replicate is no second copy, so no other member may leave because of it."""
     with Group(told) as group:
         here, primary = group.here, group.primary()
         if primary is None:
             raise Blocked(nobody_is_writable(group))
+        why = doubt(group, primary)
+        if why and primary is here and not group.others(here):
+            # Nobody contradicts. As "not ready" the only member that serves could be taken down without a failover.
+            return Done(why)
+        if why:
+            raise Blocked(why)
         if primary is not here and not is_following(here, primary):
             raise Blocked(f"{here.vm} does not follow {primary.vm}; {by_hand(here.vm)}")
         if primary is not here and not runs(here):
             raise Blocked(f"{here.vm}: {why_not_running(here)}")
+        return Done()
 
 
 def rejoin(here: Server, primary: Server) -> None:

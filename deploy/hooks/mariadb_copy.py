@@ -35,7 +35,7 @@ from mariadb_members import (
     over_tcp,
     positions,
 )
-from mariadb_replication import change, runs
+from mariadb_replication import change, doubt, runs
 from mariadb_rights import lacks, refuses_replication
 
 DUMP = (
@@ -70,6 +70,8 @@ def fill(told: Told) -> None:
         primary = group.primary()
         if primary is None:
             raise Blocked("nobody is writable, so nobody knows whose data are the right ones")
+        if why := doubt(group, primary, seconds=2):
+            raise Blocked(why)
         source = choose_source(told, group, primary)
         refused = refuses_replication(primary.vm)
         if refused:

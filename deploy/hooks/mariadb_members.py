@@ -208,7 +208,9 @@ class Group:
         self, told: Told, locked: bool = False, only: str | None = None, without: Mapping[str, str] | None = None
     ) -> None:
         self.vm = told.vm
+        # The members without an answer, and the members that the caller left out: only the former may be the primary.
         self.lost = dict(without or {})
+        self.left_out = set(self.lost)
         self.rejecting: set[str] = set()
         if told.vm not in members():
             raise Failed(f"MEMBERS does not name {told.vm}, this VM")
@@ -262,6 +264,10 @@ class Group:
             server.close()
 
     @property
+    def silent(self) -> dict[str, str]:
+        return {vm: why for vm, why in self.lost.items() if vm not in self.left_out}
+
+    @property
     def here(self) -> Server:
         if self.vm not in self.servers:
             raise (Rejected if self.vm in self.rejecting else Unreachable)(self.lost[self.vm])
@@ -271,6 +277,8 @@ class Group:
         return [server for server in self if server is not than and not server.lost]
 
     def primary(self) -> Server | None:
+        """The only writable member. While a member is silent, `doubt` tells whether the writable member may be a former
+        primary."""
         writable = [server for server in self if server.is_primary]
         if len(writable) > 1:
             names = " and ".join(server.vm for server in writable)

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from allclear_hook import Failed, Unreachable, members, number, setting, until
-from mariadb_members import LOCK, REJECTED, Group, Row, Server, covers, errant, listed, one_line, over_tcp, positions
+from mariadb_members import (
+    LOCK,
+    REJECTED,
+    Group,
+    Row,
+    Server,
+    covers,
+    errant,
+    listed,
+    memory,
+    one_line,
+    over_tcp,
+    positions,
+)
 from mariadb_rights import lacks, quoted, replication_account
 
 # Could not initialize the master info structure, or the relay log's.
@@ -87,6 +100,31 @@ def is_following(server: Server, primary: Server) -> bool:
     found = server.follows
     host, port = members()[primary.vm]
     return found is not None and (found["Master_Host"], found["Master_Port"]) == (host, str(port))
+
+
+def replicates_from(server: Server, primary: Server) -> bool:
+    """Whether a replica is connected to this primary, by any name of the primary's address."""
+    found = server.follows
+    if found is None or found["Slave_IO_Running"] != "Yes":
+        return False
+    return found["Master_Server_Id"] == primary.look["id"] or is_following(server, primary)
+
+
+def doubt(group: Group, primary: Server, seconds: float = 0.0) -> str:
+    """Why this member may be a former primary, or an empty text. A member that does not answer may be the present
+    primary, so a member that replicates from this one is the proof; or the note that this VM has promoted it. Replicas
+    of a primary that was away are given some seconds to connect."""
+    if not group.silent or (primary.vm != group.vm and memory().recall().get("candidate") == primary.vm):
+        return ""
+    if seconds:
+        reconnect(group, primary, seconds)
+    if any(replicates_from(one, primary) for one in group.others(primary)):
+        return ""
+    why = (
+        f"{primary.vm} may be a former primary: no member replicates from it, and one that does not answer may be the"
+        " present primary"
+    )
+    return "; ".join([why, *(f"{vm}: {said.removeprefix(f'{vm}: ')}" for vm, said in group.silent.items())])
 
 
 def runs(server: Server) -> bool:

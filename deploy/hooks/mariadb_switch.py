@@ -25,6 +25,7 @@ from allclear_hook import (
 )
 from mariadb_members import Group, Server, covers, memory, over_tcp, positions
 from mariadb_replication import (
+    doubt,
     has_more,
     is_following,
     is_refused,
@@ -132,6 +133,8 @@ def failover(told: Told) -> Answer:
             return Done(f"would switch from {old.vm} to {choose(told, group, old).vm}")
         if primary not in (None, old):
             # An earlier attempt was ended after the promotion of the new primary.
+            if why := doubt(group, primary, seconds=2):
+                raise Blocked(why)
             return finish(told, group, primary)
         tries = Tries(told, "mariadb")
         if primary is None:
@@ -218,9 +221,9 @@ def finish(told: Told, group: Group, primary: Server) -> Answer:
     return Done("; ".join([f"{primary.vm} is the primary", *wrong]))
 
 
-def take_back(group: Group) -> bool:
+def take_back(group: Group, is_known: bool = False) -> bool:
     """Makes the old primary writable again, unless another member is writable, or may be, or has more. Returns whether
-    the old primary is writable."""
+    the old primary is writable. `is_known`: this hook itself has just stopped its writes."""
     here, primary = group.here, group.primary()
     if primary or here.follows:
         return primary is here
@@ -235,6 +238,8 @@ def take_back(group: Group) -> bool:
                 f"{server.vm} has transactions that {here.vm} does not have, and nobody is writable: make the"
                 " one with the most of them the primary"
             )
+    if not is_known and (why := doubt(group, here, seconds=2)):
+        raise Blocked(f"nobody that answers is writable; {why}")
     here.ask("SET GLOBAL read_only = 0")
     here.look_again()
     for server in group.others(here):
@@ -253,7 +258,7 @@ def take_back_at_once(told: Told, lost: dict[str, str]) -> bool:
     while True:
         try:
             with Group(told, locked=True, without=lost) as group:
-                return take_back(group)
+                return take_back(group, is_known=True)
         except (Unreachable, Blocked):
             if time.monotonic() > ends:
                 raise
@@ -271,6 +276,8 @@ def confirm_failover(told: Told) -> Answer:
             raise NotDone(f"{told.vm} is still the primary")
         if primary and told.vm in group.servers and not is_following(group.here, primary):
             raise NotDone(f"{told.vm} does not follow {primary.vm}")
+        if primary and (why := doubt(group, primary)):
+            raise Unknown(why)
         if primary:
             return Done(f"{primary.vm} is the primary")
         if group.lost:

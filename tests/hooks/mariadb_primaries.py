@@ -1,0 +1,202 @@
+"""Which member of a MariaDB replication is the primary, while a member does not answer."""
+
+import os
+import tempfile
+import unittest
+from typing import ClassVar
+from unittest.mock import patch
+
+import mariadb
+import mariadb_copy
+import mariadb_members
+import mariadb_replication
+import mariadb_switch
+from allclear_hook import Blocked, Done, Memory, Told, Unknown, Unreachable
+from mariadb_members import Group, Server
+
+MEMBERS = "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306 db-2=10.0.0.6:3306"
+HOSTS = {"db-0": "10.0.0.4", "db-1": "10.0.0.5", "db-2": "10.0.0.6"}
+
+
+def follows(vm, io="Yes"):
+    return {
+        "Connection_name": "", "Master_Host": HOSTS[vm], "Master_Port": "3306", "Master_Server_Id": f"{vm[-1]}",
+        "Slave_IO_Running": io, "Slave_SQL_Running": "Yes", "Last_IO_Errno": "0", "Last_SQL_Errno": "0",
+        "Last_IO_Error": "", "Last_SQL_Error": "", "Using_Gtid": "Slave_Pos",
+    }  # fmt: skip
+
+
+class Member(Server):
+    """A member without a server: it answers with a report, and notes all changes."""
+
+    reports: ClassVar = {}
+    asked: ClassVar = []
+
+    def __init__(self, vm, how, options=""):
+        self.vm, self.name, self.lost, self.error, self.named = vm, vm, "", 0, []
+
+    def send(self, *statements):
+        Member.asked += [(self.vm, one) for one in statements if one.startswith(("SET GLOBAL", "CHANGE", "STOP"))]
+
+    def answer(self, seconds=None):
+        if self.vm not in Member.reports:
+            raise Unreachable(f"{self.vm}: did not answer within 5 s")
+        is_writable, source, position = Member.reports[self.vm]
+        number = self.vm[-1]
+        position = f"0-0-{position}"
+        look = {
+            "id": number, "read_only": "0" if is_writable else "1", "log_bin": "1", "passes_on": "1", "copying": "0",
+            "position": position, "binlog": position, "state": position, "replicated": position, "datadir": "/data",
+        }  # fmt: skip
+        return [[look], [source] if source else []]
+
+    def where(self):
+        return f"0-0-{Member.reports[self.vm][2]}"
+
+    def close(self):
+        pass
+
+
+def primary(position=100):
+    return True, None, position
+
+
+def replica(of, io="Yes", position=100):
+    return False, follows(of, io), position
+
+
+def closed(position=100):
+    """A server that was restarted: read-only, and a replica of nobody."""
+    return False, None, position
+
+
+class Members(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        Member.reports, Member.asked = {}, []
+        for patched in (
+            patch.dict(os.environ, {"MEMBERS": MEMBERS, "STATE_DIR": folder.name}),
+            patch.object(mariadb_members, "Server", Member),
+            patch.object(Group, "_lock", lambda group: None),
+            patch.object(mariadb, "data_here", lambda told: "whole"),
+            patch.object(mariadb_replication, "until", lambda holds, seconds: holds()),
+            patch.object(mariadb, "wait_for_acknowledgement", lambda *_, **__: None),
+            patch.object(mariadb_switch, "wait_for_acknowledgement", lambda *_, **__: None),
+            patch.object(mariadb, "lead", lambda group, primary: []),
+            patch.object(mariadb_switch, "lead", lambda group, primary: []),
+        ):
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def told(self, vm):
+        return Told(
+            {"MEMBERS": MEMBERS, "ALLCLEAR_VM": vm, "ALLCLEAR_EVENT_ID": "E-1", "ALLCLEAR_TIME_LEFT_MS": "9000"}
+        )
+
+    def changes(self):
+        return [one for one in Member.asked if "IO_THREAD" not in one[1]]
+
+
+FORMER = "^db-0 may be a former primary: no member replicates from it, .*; db-1: did not answer within 5 s$"
+
+
+class OfAFormerPrimary(Members):
+    """db-1 is the present primary, and silent."""
+
+    def setUp(self):
+        super().setUp()
+        Member.reports = {"db-0": primary(), "db-2": replica("db-1", "Connecting")}
+
+    def test_no_member_is_restored_by_it(self):
+        for vm in ("db-0", "db-2"):
+            with self.assertRaisesRegex(Blocked, FORMER):
+                mariadb.restore(self.told(vm))
+        self.assertEqual(self.changes(), [])
+
+    def test_no_data_are_copied_from_it(self):
+        with self.assertRaisesRegex(Blocked, FORMER):
+            mariadb_copy.fill(self.told("db-2"))
+
+    def test_it_is_not_ready(self):
+        for vm in ("db-0", "db-2"):
+            with self.assertRaisesRegex(Blocked, FORMER):
+                mariadb.ready(self.told(vm))
+
+    def test_a_switch_to_it_is_neither_confirmed_nor_gone_on_with(self):
+        Member.reports["db-2"] = closed()
+        with self.assertRaisesRegex(Unknown, FORMER):
+            mariadb_switch.confirm_failover(self.told("db-1"))
+        with self.assertRaisesRegex(Blocked, FORMER):
+            mariadb_switch.failover(self.told("db-2"))
+        self.assertEqual(self.changes(), [])
+
+    def test_the_only_member_that_answers_is_ready_and_says_what_is_not_known(self):
+        del Member.reports["db-2"]
+        answer = mariadb.ready(self.told("db-0"))
+        self.assertIsInstance(answer, Done)
+        self.assertRegex(answer.reason, "^db-0 may be a former primary")
+
+
+class OfAClosedPrimary(Members):
+    """db-0 has been restarted, and is read-only."""
+
+    def test_it_is_not_opened_beside_a_silent_member_that_may_be_writable(self):
+        Member.reports = {"db-0": closed(), "db-2": replica("db-1", "Connecting")}
+        why = "^nobody that answers is writable; db-0 may be a former primary"
+        with self.assertRaisesRegex(Blocked, why):
+            mariadb.restore(self.told("db-0"))
+        with self.assertRaisesRegex(Blocked, why):
+            mariadb_switch.undo_failover(self.told("db-0"))
+        self.assertEqual(self.changes(), [])
+
+    def test_it_is_opened_if_a_replica_has_stayed_with_it(self):
+        Member.reports = {"db-0": closed(), "db-2": replica("db-0")}
+        mariadb_switch.undo_failover(self.told("db-0"))
+        self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+
+    def test_it_is_opened_if_everybody_answers(self):
+        Member.reports = {"db-0": closed(), "db-1": replica("db-2", "No"), "db-2": replica("db-1", "No")}
+        mariadb_switch.undo_failover(self.told("db-0"))
+        self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+
+    def test_the_hook_that_has_just_closed_it_opens_it(self):
+        Member.reports = {"db-0": closed(), "db-2": replica("db-1", "No")}
+        self.assertTrue(mariadb_switch.take_back_at_once(self.told("db-0"), {}))
+        self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+
+
+class Believed(Members):
+    def doubt(self, vm="db-0"):
+        with Group(self.told(vm)) as group:
+            return mariadb_replication.doubt(group, group.primary())
+
+    def test_a_replica_is_proof_by_the_address_and_by_the_number_of_its_primary(self):
+        Member.reports = {"db-0": primary(), "db-2": replica("db-0")}
+        self.assertEqual(self.doubt(), "")
+        self.assertIsInstance(mariadb.restore(self.told("db-0")), Done)
+        for name, other in (("Master_Host", "primary.example.org"), ("Master_Server_Id", "9")):
+            Member.reports["db-2"][1][name] = other
+        self.assertRegex(self.doubt(), FORMER)
+        Member.reports["db-2"][1]["Master_Server_Id"] = "0"
+        self.assertEqual(self.doubt(), "")
+
+    def test_a_replica_that_does_not_reach_it_is_none(self):
+        for io in ("No", "Connecting", "Preparing"):
+            Member.reports = {"db-0": primary(), "db-2": replica("db-0", io)}
+            self.assertRegex(self.doubt(), FORMER)
+
+    def test_the_note_of_the_own_switch_is_proof_and_none_of_itself(self):
+        Memory("mariadb").remember({"event": "E-1", "candidate": "db-0"})
+        Member.reports = {"db-0": primary(), "db-2": closed()}
+        self.assertEqual(self.doubt("db-2"), "")
+        self.assertRegex(self.doubt("db-0"), FORMER)
+
+    def test_a_member_whose_data_are_lost_is_no_primary(self):
+        Member.reports = {"db-0": primary(), "db-2": replica("db-1")}
+        with Group(self.told("db-1"), without={"db-1": "has no data"}) as group:
+            self.assertEqual(mariadb_replication.doubt(group, group.primary()), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
