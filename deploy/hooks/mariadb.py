@@ -38,9 +38,10 @@ Guarantees
   beyond its limits is undone, and the old primary is writable again. A member has returned when a transaction from
   after the switch has arrived; a copy has returned when every row equals the source's row.
 
-  A member that is writable is believed to be the primary only if every member answers, if a member replicates from
-  it, or if this VM has noted that it promoted the member: a silent member may be the present primary. Otherwise
-  `restore` is blocked, and no member is opened, copied or moved.
+  While a member is silent, a writable member is believed to be the primary only if a member replicates from it, if a
+  replica still waits for the silent member and the writable member was promoted after the replica's transactions, or
+  if this VM has noted the promotion: the silent member may be the present primary. Otherwise `restore` is blocked,
+  and no member is opened, copied or moved.
 
 Limits
   Users with READ ONLY ADMIN can write despite read_only. While these users write, there is no switch.

@@ -13,6 +13,7 @@ from mariadb_members import (
     Server,
     covers,
     errant,
+    highest,
     listed,
     memory,
     one_line,
@@ -110,11 +111,26 @@ def replicates_from(server: Server, primary: Server) -> bool:
     return found["Master_Server_Id"] == primary.look["id"] or is_following(server, primary)
 
 
+def was_replaced(silent: str, group: Group, primary: Server) -> bool:
+    """Whether a replica still waits for this silent member, and the primary has all of the replica, whose newest
+    transactions are not the primary's own: the primary was promoted after them."""
+    host, port = members()[silent]
+    for one in group.others(primary):
+        follows = one.follows
+        waits = follows is not None and (follows["Master_Host"], follows["Master_Port"]) == (host, str(port))
+        newest = {gtid.split("-")[1] for gtid in listed(highest(one.look["binlog"], one.look["position"]))}
+        if waits and newest and primary.look["id"] not in newest and primary.is_writable and not has_more(one, primary):
+            return True
+    return False
+
+
 def doubt(group: Group, primary: Server, seconds: float = 0.0) -> str:
     """Why this member may be a former primary, or an empty text. A member that does not answer may be the present
     primary, so a member that replicates from this one is the proof; or the note that this VM has promoted it. Replicas
     of a primary that was away are given some seconds to connect."""
-    if not group.silent or (primary.vm != group.vm and memory().recall().get("candidate") == primary.vm):
+    if all(was_replaced(vm, group, primary) for vm in group.silent):
+        return ""
+    if primary.vm != group.vm and memory().recall().get("candidate") == primary.vm:
         return ""
     if seconds:
         reconnect(group, primary, seconds)

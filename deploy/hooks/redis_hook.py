@@ -25,8 +25,8 @@ Guarantees
 - A member that accepts writes becomes a replica only of a member with all of its data. Two members with different
   writes are left to an operator.
 - While a member does not answer, no hook believes a former primary that still accepts writes: a primary is proven by a
-  member that follows it now, by a majority of the Sentinels, or by the notes of a switch on this VM. Without proof
-  nobody is told to follow it, and `restore` waits.
+  member that follows it now, by a replica of the silent member that it was promoted after, by a majority of the
+  Sentinels, or by the notes of a switch on this VM. Without proof nobody is told to follow it, and `restore` waits.
 - Without Sentinel no replica is told to follow a primary that lacks some of the replica's writes: `restore` is blocked,
   and names the way to save these writes.
 - Writes are interrupted without a result at most twice for one event.

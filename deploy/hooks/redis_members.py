@@ -82,7 +82,15 @@ class Cluster:
             named, by_majority = self.sentinels.primary()
             found = next((member for member in primaries if member.is_at(named)), None)
             return found, by_majority or (not self.unseen and primaries == [found])
-        return self._whole(primaries, seen), not self.unseen
+        whole = self._whole(primaries, seen)
+        is_sure = whole is not None and all(self._was_replaced(member, whole, seen) for member in self.unseen)
+        return whole, is_sure
+
+    def _was_replaced(self, silent: Member, primary: Member, seen: Seen) -> bool:
+        """Whether a replica still waits for this silent member, and that primary has been promoted since, with all that
+        the replica has."""
+        by = seen[primary]
+        return any(silent.is_at(view.follows) and by.former == view.history and by.holds_all_of(view) for view in seen.values())
 
     def is_proven(self, primary: Member, seen: Seen) -> bool:
         """Whether a member follows this primary now, or this VM's member has stepped down for it."""

@@ -41,31 +41,32 @@ class Member(Server):
     def answer(self, seconds=None):
         if self.vm not in Member.reports:
             raise Unreachable(f"{self.vm}: did not answer within 5 s")
-        is_writable, source, position = Member.reports[self.vm]
+        is_writable, source, position = Member.reports[self.vm][:3]
         number = self.vm[-1]
-        position = f"0-0-{position}"
+        state = ",".join([*Member.reports[self.vm][3:], position])
         look = {
             "id": number, "read_only": "0" if is_writable else "1", "log_bin": "1", "passes_on": "1", "copying": "0",
-            "position": position, "binlog": position, "state": position, "replicated": position, "datadir": "/data",
+            "position": position, "binlog": position, "state": state, "replicated": position, "datadir": "/data",
         }  # fmt: skip
         return [[look], [source] if source else []]
 
     def where(self):
-        return f"0-0-{Member.reports[self.vm][2]}"
+        return Member.reports[self.vm][2]
 
     def close(self):
         pass
 
 
-def primary(position=100):
-    return True, None, position
+def primary(position="0-0-100", *more):
+    """`more`: the last transactions of other members in its binlog."""
+    return True, None, position, *more
 
 
-def replica(of, io="Yes", position=100):
+def replica(of, io="Yes", position="0-0-100"):
     return False, follows(of, io), position
 
 
-def closed(position=100):
+def closed(position="0-0-100"):
     """A server that was restarted: read-only, and a replica of nobody."""
     return False, None, position
 
@@ -185,6 +186,21 @@ class Believed(Members):
         for io in ("No", "Connecting", "Preparing"):
             Member.reports = {"db-0": primary(), "db-2": replica("db-0", io)}
             self.assertRegex(self.doubt(), FORMER)
+
+    def test_a_promotion_in_place_of_the_silent_member_is_proof(self):
+        Member.reports = {"db-1": primary("0-1-105", "0-0-100"), "db-2": replica("db-0", "Connecting", "0-0-100")}
+        self.assertEqual(self.doubt("db-2"), "")
+        for other in (
+            replica("db-0", "Connecting", "0-1-105"),
+            replica("db-0", "Connecting", "0-0-106"),
+            replica("db-1", "Connecting", "0-0-100"),
+            closed("0-0-100"),
+        ):
+            Member.reports["db-2"] = other
+            self.assertRegex(self.doubt("db-2"), "^db-1 may be a former primary: no member replicates from it")
+        Member.reports = {"db-1": closed("0-1-105"), "db-2": replica("db-0", "Connecting", "0-0-100")}
+        with self.assertRaisesRegex(Blocked, "^nobody that answers is writable; db-1 may be a former primary"):
+            mariadb_switch.undo_failover(self.told("db-1"))
 
     def test_the_note_of_the_own_switch_is_proof_and_none_of_itself(self):
         Memory("mariadb").remember({"event": "E-1", "candidate": "db-0"})

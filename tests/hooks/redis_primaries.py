@@ -130,6 +130,21 @@ class Believed(Members):
         self.reports = {"db-0": primary()}
         self.assertIsNone(self.primary()[0], "and is no proof of itself")
 
+    def test_a_promotion_in_place_of_the_silent_member_is_proof(self):
+        promoted = primary(history=NEW, offset=1000, former=OLD, branched=1001)
+        waits = replica(7000, link="down")
+        self.reports = {"db-1": promoted, "db-2": waits}
+        self.assertEqual(self.primary("db-2")[0], "db-1")
+        for other in (
+            replica(7000, offset=1001, link="down"),
+            replica(7000, NEW, link="down"),
+            replica(7001, link="down"),
+        ):
+            self.reports["db-2"] = other
+            self.assertIsNone(self.primary("db-2")[0], other)
+        self.reports = {"db-1": promoted}
+        self.assertIsNone(self.primary("db-1")[0], "nobody says whom it was promoted after")
+
 
 class Watched(Members):
     def setUp(self):
