@@ -24,8 +24,8 @@ Each step, and the effect of a restart of the pooler after the hook was killed t
   1. New clients are refused, and connect to another pooler                                    accepts clients
   2. Clients still there after LEAVE_SECONDS are dropped between two transactions              accepts clients
 restore, undo of drain: accepts clients again, and may run any number of times. point: links CONFIG to the file of the
-present primary, for ExecStartPre of the pooler's unit. The link is either the old link or the new link. check: verifies
-the requirements; changes nothing.
+present primary, for ExecStartPre of the pooler's unit. The link is either the old link or the new link. While a member
+is silent, the primary is believed only if a standby streams from it. check: verifies the requirements; changes nothing.
 
 Settings: POOLER (this VM's admin addresses, HOST:PORT, one for each process), POOLER_DATABASES (databases to drain;
 default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG
@@ -49,9 +49,15 @@ from allclear_hook import (
     serve,
     setting,
     until,
+    without_case,
 )
 from pgbouncer_pooler import Pooler, Poolers, config_for, lacks
 from psql import Psql
+
+TIMELINE = """SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
+  WHERE NOT pg_is_in_recovery()"""
+FOLLOWERS = """SELECT coalesce(application_name, '?') FROM pg_stat_replication
+  WHERE coalesce(state, 'streaming') = 'streaming'"""
 
 
 def own_processes() -> Poolers:
@@ -96,27 +102,46 @@ def restore(_told: Told) -> None:
         raise Blocked(str(error)) from error
 
 
-def primary() -> str | None:
-    """The primary. If two members claim to be the primary, the member with the latest promotion."""
-    found: dict[str, int] = {}
+def primary() -> tuple[str | None, str]:
+    """The primary, and without one the reason. If two members claim to be the primary, the member with the latest
+    promotion. A member that does not answer may be the present primary: then a standby has to stream from the claimant.
+    """
+    found: dict[str, tuple[int, bool]] = {}
+    silent = []
     for vm, (host, port) in members().items():
         try:
             server = Psql(vm, host, port)
-            timeline = server.ask(
-                "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int"
-                " WHERE NOT pg_is_in_recovery()"
-            )
+            timeline = server.ask(TIMELINE)
             if timeline:
-                found[vm] = int(timeline)
+                found[vm] = int(timeline), is_followed(vm, server.ask(FOLLOWERS))
         except Unreachable as error:
             progress(str(error))
-    return max(found, key=lambda vm: found[vm]) if found else None
+            silent.append(str(error))
+    if not found:
+        return None, "; ".join(["no member is primary", *silent])
+    vm = max(found, key=lambda vm: found[vm])
+    if not silent or found[vm][1]:
+        return vm, ""
+    why = f"{vm} may be a former primary: no standby streams from it, and a member that does not answer may be the primary"
+    return None, "; ".join([why, *silent])
+
+
+def is_followed(vm: str, names: str) -> bool:
+    """Whether a member follows. An account without pg_monitor sees the followers, and not their names."""
+    known = {without_case(other) for other in members() if other != vm}
+    return any(without_case(name) in {"?", *known} for name in names.splitlines())
 
 
 def point(told: Told) -> None:
-    vm = until(primary, min(30, told.seconds_left()), 0.5)
+    why = [""]
+
+    def found() -> str | None:
+        vm, why[0] = primary()
+        return vm
+
+    vm = until(found, min(30, told.seconds_left()), 0.5)
     if not vm:
-        raise Blocked("no member is primary")
+        raise Blocked(why[0])
     link = Path(setting("CONFIG", "/etc/pgbouncer/pgbouncer.ini"))
     beside = link.with_suffix(".new")
     beside.unlink(missing_ok=True)

@@ -28,7 +28,9 @@ Needs: the application_name of every standby is its VM's name; recovery_target_t
 wal_keep_size or an archive for the absence of a member, because replication slots do not move: with primary_slot_name
 there is no switch. `check` reports the missing requirements. Guarantees: never two primaries; no acknowledged write is
 lost, synchronous or not; a member has returned only after replaying WAL that was written on the primary after the
-return. An old primary returns as a standby, however the service starts the server. A primary that was replaced without
+return. An old primary returns as a standby, however the service starts the server. While a member is silent, a primary
+is believed only if a standby streams from it, or if this VM has handed over to it: the silent member may be the present
+primary. A primary that was replaced without
 this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown origin,
 or goes below a mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
 No primary at once if the candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate
@@ -80,6 +82,12 @@ from postgresql_switch import confirm_failover, failover, undo_failover
 
 def checkpoint(told: Told) -> Done:
     group = Group()
+    claimed = group.primary()
+    if claimed and (why := group.doubt(claimed)):
+        # A checkpoint harms nobody; standbys are not moved to a primary that may be a former one.
+        if told.vm in group.seen:
+            group.servers[told.vm].ask("CHECKPOINT", told.seconds_left())
+        return Done(why)
     primary = group.the_primary()
     try:
         gather(told, group, primary)
@@ -132,7 +140,8 @@ def shutdown(told: Told) -> Done:
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
     everybody = Group()
-    if setting("SYNCHRONOUS", "") or everybody.primary():
+    primary = everybody.primary()
+    if setting("SYNCHRONOUS", "") or (primary and not everybody.doubt(primary)):
         # An operator may have skipped the drain, and a policy may leave it out.
         try:
             leave(told, everybody, everybody.the_primary())
@@ -143,16 +152,20 @@ def shutdown(told: Told) -> Done:
     return Done()
 
 
-def ready(told: Told) -> None:
+def ready(told: Told) -> Done:
     group = Group()
     if told.vm in group.rejecting:
         raise Rejected(group.silent[told.vm])
     if told.vm not in group.seen:
         raise Blocked(group.silent[told.vm])
+    if group.primaries() == list(group.seen) == [told.vm] and (why := group.doubt(told.vm)):
+        # Nobody contradicts. As "not ready" the only member that serves could be taken down without a failover.
+        return Done(why)
     primary = group.the_primary()
     lack = behind(told, group, primary) if primary != told.vm else ""
     if lack:
         raise Blocked(f"{told.vm}: {lack}")
+    return Done()
 
 
 def role(told: Told) -> None:

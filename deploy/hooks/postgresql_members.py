@@ -36,11 +36,14 @@ LOOK = f"""SELECT json_build_object(
   'system', (SELECT system_identifier::text FROM pg_control_system()),
   'timeline', CASE WHEN pg_is_in_recovery() THEN (SELECT received_tli FROM pg_stat_wal_receiver)
     ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int END,
+  'reached', (SELECT greatest(timeline_id, min_recovery_end_timeline, (SELECT received_tli FROM pg_stat_wal_receiver))
+    FROM pg_control_checkpoint(), pg_control_recovery()),
   'lsn', CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0') ELSE pg_current_wal_lsn() END
     - '0/0'::pg_lsn,
   'streams', EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),
   'holds_back', CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() END
     OR current_setting('recovery_min_apply_delay') <> '0',
+  'told_to_follow', (SELECT setting FROM pg_settings WHERE name = 'primary_conninfo'),
   'from', (SELECT sender_host || ':' || sender_port FROM pg_stat_wal_receiver),
   'followers', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') FROM pg_stat_replication
     WHERE state = 'streaming'),
@@ -141,13 +144,62 @@ class Group:
 
     def the_primary(self) -> str:
         primary = self.primary()
-        if not primary:
-            # A member that does not answer may be the primary.
-            why = "the primary is not known" if self.silent else "no member is primary"
-            why += "".join(f"; {why}" for why in self.silent.values())
-            # A member that is silent for another reason may be the primary again soon.
-            raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
-        return primary
+        doubt = self.doubt(primary) if primary else ""
+        if primary and not doubt:
+            return primary
+        # A member that does not answer may be the primary.
+        why = "; ".join([doubt or ("the primary is not known" if self.silent else "no member is primary"), *self.silent.values()])
+        # A member that is silent for another reason may be the primary again soon.
+        raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
+
+    def doubt(self, primary: str, beside: Collection[str] = ()) -> str:
+        """Why this only primary may be a former primary, or an empty text. A member that does not answer may be the present
+        primary, unless the member is one of `beside`; a standby that streams is the proof against that. The timeline is
+        none: a silent member may have a higher one."""
+        said, silent = self.seen[primary], set(self.silent) - set(beside)
+        if not silent:
+            return ""
+        newer = [vm for vm, other in self.seen.items() if other["system"] == said["system"] and is_newer(other, said)]
+        if newer:
+            return f"{primary} may be a former primary: {' and '.join(newer)} has a later timeline"
+        if any(self._streams(vm, primary) for vm in following(said)) or all(self._was_replaced(vm, said) for vm in silent):
+            return ""
+        return (
+            f"{primary} may be a former primary: no standby streams from it, and a member that does not answer may be the"
+            " present primary"
+        )
+
+    def _was_replaced(self, vm: str, by: dict[str, Any]) -> bool:
+        """Whether a standby still waits for this silent member, and that primary has been promoted since."""
+        return any(
+            other["system"] == by["system"] and is_newer(by, other) and source_of(other) == members()[vm]
+            for other in self.seen.values()
+            if not other["primary"]
+        )
+
+    def _streams(self, vm: str, primary: str) -> bool:
+        """Whether the answer of a standby, which the primary names as its follower, agrees. Its name may be another's."""
+        said = self.seen.get(vm)
+        if said is None:
+            return True
+        agrees = said["streams"] and said["timeline"] == self.seen[primary]["timeline"]
+        return vm != primary and agrees and not follows_instead(said, primary)
+
+
+def source_of(said: dict[str, Any]) -> tuple[str, int] | None:
+    """The only server that a standby is told to follow."""
+    options = dict(re.findall(r"\b(host|port)\s*=\s*'?([^\s']+)", said["told_to_follow"] or ""))
+    host, port = options.get("host", ""), options.get("port", "5432")
+    return (host, int(port)) if host and port.isdigit() else None
+
+
+def timeline(said: dict[str, Any]) -> int:
+    """The newest timeline of a member's data."""
+    return max(int(said["reached"]), int(said["timeline"] or 0))
+
+
+def is_newer(said: dict[str, Any], than: dict[str, Any]) -> bool:
+    return timeline(said) > timeline(than)
 
 
 def lower_limits(of: dict[str, Any], than: dict[str, Any]) -> list[str]:
@@ -225,8 +277,10 @@ def gather(told: Told, group: Group, primary: str) -> None:
     A member that was silent when the primary moved follows the former primary, and left the synchronous set. Nothing
     else would change that.
     """
-    system = group.seen[primary]["system"]
-    standbys = {vm for vm, said in group.seen.items() if said["system"] == system and not said["primary"]} - told.avoid
+    leads = group.seen[primary]
+    of_cluster = {vm: said for vm, said in group.seen.items() if said["system"] == leads["system"]}
+    # A standby of a later timeline could not follow, and is the standby of a later primary.
+    standbys = {vm for vm, said in of_cluster.items() if not (said["primary"] or is_newer(said, leads))} - told.avoid
 
     def astray() -> set[str]:
         return standbys - followers(group, primary)

@@ -33,8 +33,8 @@ from postgresql_members import (
     primary_conninfo,
     synchronous,
 )
-from postgresql_server import Here
-from postgresql_switch import undo_failover
+from postgresql_server import Here, timelines
+from postgresql_switch import believe, undo_failover
 
 OURSELVES = "allclear_hook"
 # The complaint of pg_waldump about the end of the WAL of a server that crashed.
@@ -46,7 +46,12 @@ GETS_ON_WITHIN = 30
 def restore(told: Told) -> Done:
     here, group = Here(told), Group()
     memory = Memory(f"postgresql-{told.vm}")
-    primary = fenced(told, here, group, memory.recall())
+    try:
+        primary = fenced(told, here, group, memory.recall())
+    except Blocked:
+        if not start_as_before(told, here, group):
+            raise
+        primary = fenced(told, here, Group(), memory.recall())
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
         rejoin(told, here, group, primary)
@@ -71,6 +76,7 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     # Of two primaries on one timeline, nothing shows which one has the writes to keep.
     if told.vm in found and group.seen[told.vm]["timeline"] >= group.seen[other]["timeline"]:
         return group.the_primary()
+    believe(here, group, other, facts)
     if told.vm in found or was_started_as_primary:
         # The note comes first: otherwise writes of this server only would be rewound as after a crash.
         if facts.get("to") != other:
@@ -78,6 +84,22 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
         here.be_standby()
         here.stop(must_end=True)
     return other
+
+
+def start_as_before(told: Told, here: Here, group: Group) -> bool:
+    """Starts a stopped standby with its own settings, and returns whether it streams. That believes nobody, and may be
+    the proof that the only primary lacks: of two standbys that were stopped, none would be the first to return."""
+    copies = Memory(f"postgresql-{told.vm}-data").recall().get("step")
+    is_stopped = told.vm in group.silent and not here.pid() and here.standby_signal.exists()
+    if copies or not is_stopped or is_cut_off(here) or is_lost(here) or len(group.primaries()) != 1:
+        return False
+    here.start()
+    return until(lambda: streams(told.vm), min(5, told.seconds_left()), 0.1)
+
+
+def streams(vm: str) -> bool:
+    group = Group([vm])
+    return vm in group.seen and bool(group.seen[vm]["streams"])
 
 
 def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
@@ -131,12 +153,6 @@ def has_diverged(here: Here, group: Group, primary: str) -> bool:
         return False
     forks = {of: position(at) for of, at in history(group, primary).items()}
     return any(lsn > forks.get(of, 0) for of, lsn in reached if of != now)
-
-
-def timelines(control: dict[str, str]) -> tuple[int, int]:
-    """The timelines of the last checkpoint and of the recovery."""
-    timeline = int(control["Latest checkpoint's TimeLineID"])
-    return timeline, int(control["Min recovery ending loc's timeline"]) or timeline
 
 
 def history(group: Group, primary: str) -> dict[int, str]:

@@ -106,6 +106,12 @@ class Here:
     def state(self) -> str:
         return self.control()["Database cluster state"]
 
+    def newest_timeline(self) -> int:
+        """The newest timeline of the data, also of a promotion before its first checkpoint."""
+        control = self.control()
+        known = [int(path.stem, 16) for path in (self.path / "pg_wal").glob("[0-9A-F]*.history")]
+        return max(*timelines(control), *known)
+
     def be_standby(self) -> None:
         """From now on every start of the server makes a standby."""
         with self.standby_signal.open("w") as file:
@@ -252,6 +258,12 @@ class Here:
                 self._logs.add(self.path / line.partition(" ")[2])
         except OSError:
             pass
+
+
+def timelines(control: dict[str, str]) -> tuple[int, int]:
+    """The timelines of the last checkpoint and of the recovery."""
+    timeline = int(control["Latest checkpoint's TimeLineID"])
+    return timeline, int(control["Min recovery ending loc's timeline"]) or timeline
 
 
 def size(log: Path) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from allclear_hook import (
     Answer,
@@ -27,7 +29,7 @@ from allclear_hook import (
 )
 from pgbouncer_pooler import Poolers
 from postgresql_candidate import candidate, check_replay, flush, interrupted, senders
-from postgresql_data import identify
+from postgresql_data import identify, is_cut_off
 from postgresql_members import (
     Group,
     alter,
@@ -37,6 +39,7 @@ from postgresql_members import (
     primary_conninfo,
     set_synchronous,
     synchronous,
+    timeline,
 )
 from postgresql_server import Here, Stuck
 from psql import Psql
@@ -253,10 +256,32 @@ def rule_out(vm: str) -> Psql:
     return server
 
 
+def believe(here: Here, group: Group, primary: str, facts: Mapping[str, Any]) -> None:
+    """Raises if this other primary may be a former primary. `facts` are the notes of a switch: a member that this server
+    was to hand over to, and that is primary, is the present one."""
+    if facts.get("to") == primary:
+        return
+    if here.vm in group.silent and may_lead(here, facts) and here.newest_timeline() >= timeline(group.seen[primary]):
+        raise Blocked(
+            f"{primary} may be a former primary: {here.vm} does not answer, and its data are of a later timeline, or of the"
+            f" same ({group.silent[here.vm]}); stop the one whose writes are not to be kept, and start the other"
+        )
+    if why := group.doubt(primary, beside=[here.vm]):
+        raise Blocked("; ".join([why, *(said for vm, said in group.silent.items() if vm != here.vm)]))
+
+
+def may_lead(here: Here, facts: Mapping[str, Any]) -> bool:
+    """Whether this silent server may be a primary, by its directory. A switch marks a primary at work as a standby."""
+    is_in_switch = facts.get("step") in ("stopping", "promoting")
+    is_standby = here.standby_signal.exists() and not is_in_switch
+    return not is_standby and (here.path / "global" / "pg_control").exists() and not is_cut_off(here)
+
+
 def failover(told: Told) -> Done:
     switch = Switch(told)
     facts, primary = switch.facts, switch.group.primary()
     if primary and primary != told.vm:
+        believe(switch.here, switch.group, primary, facts)
         if facts.get("to") != primary:
             raise NotApplicable(f"{primary} is the primary")
         return Done() if facts["step"] == "switched" else switch.finish()
@@ -276,6 +301,10 @@ def confirm_failover(told: Told) -> Done:
     if primary:
         if facts.get("step", "switched") != "switched":
             raise NotDone("the others are not told yet")
+        try:
+            believe(Here(told), group, primary, facts)
+        except (Blocked, Unreachable) as error:
+            raise Unknown(str(error)) from error
         return Done()
     group.silent.pop(told.vm, None)
     if group.silent:
@@ -287,10 +316,14 @@ def undo_failover(told: Told) -> Done:
     switch = Switch(told)
     primary = switch.group.primary()
     if primary and primary != told.vm:
+        believe(switch.here, switch.group, primary, switch.facts)
         return switch.finish() if switch.facts.get("to") == primary else Done()
     if switch.facts:
         with Uninterrupted():
             switch.take_back()
+    elif primary and (why := switch.group.doubt(primary)):
+        # Nothing of this VM's switch is left, and the poolers may be at the present primary.
+        return Done(why)
     elif primary:
         switch.poolers.point_and_resume(primary)
     return Done()

@@ -1,0 +1,260 @@
+"""Which member of a PostgreSQL cluster is the primary, while a member does not answer."""
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from typing import ClassVar
+from unittest.mock import patch
+
+import pgbouncer
+import postgresql
+import postgresql_members
+import postgresql_restore
+import postgresql_switch
+from allclear_hook import Blocked, Done, Memory, NotApplicable, Told, Unknown, Unreachable
+from postgresql_members import LOOK, Group
+from postgresql_server import Here
+
+MEMBERS = "db-0=10.0.0.4:5432 db-1=10.0.0.5:5432 db-2=10.0.0.6:5432"
+HOSTS = {"db-0": "10.0.0.4", "db-1": "10.0.0.5", "db-2": "10.0.0.6"}
+
+
+def primary(timeline=1, followers=()):
+    return {"primary": True, "timeline": timeline, "reached": timeline, "followers": list(followers), "streams": False}
+
+
+def standby(of, timeline=1, streams=True):
+    told = f"user=replicator host={HOSTS[of]} port=5432 application_name=x"
+    said = {"primary": False, "timeline": timeline if streams else None, "reached": timeline, "streams": streams}
+    return {**said, "told_to_follow": told, "from": f"{HOSTS[of]}:5432" if streams else None}
+
+
+class Server:
+    """A session at a member without a server: it answers with a report, and notes all statements."""
+
+    reports: ClassVar = {}
+    asked: ClassVar = []
+
+    def __init__(self, vm, host, port, *_):
+        self.vm, self.statements = vm, []
+
+    def send(self, statement):
+        self.statements.append(statement)
+
+    def answer(self, seconds=5):
+        statement = self.statements.pop(0)
+        if self.vm not in Server.reports:
+            raise Unreachable(f"{self.vm}: did not answer within 4 s")
+        if statement == LOOK:
+            rest = {"system": "1", "lsn": 100, "followers": [], "from": None, "told_to_follow": "", "waited_for": []}
+            return json.dumps({**rest, "synchronous": "", "limits": {}, **Server.reports[self.vm]})
+        said = Server.reports[self.vm]
+        if statement == pgbouncer.TIMELINE:
+            return str(said["timeline"]) if said["primary"] else ""
+        if statement == pgbouncer.FOLLOWERS:
+            return "\n".join(said["followers"])
+        if "set_config" not in statement:
+            Server.asked.append((self.vm, statement))
+        return ""
+
+    def ask(self, statement, seconds=5):
+        self.send(statement)
+        return self.answer()
+
+
+class Members(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        Server.reports, Server.asked = {}, []
+        self.data = Path(folder.name) / "data"
+        (self.data / "global").mkdir(parents=True)
+        (self.data / "pg_wal").mkdir()
+        self.control = {
+            "Latest checkpoint's TimeLineID": "1", "Min recovery ending loc's timeline": "0",
+            "Database cluster state": "in production",
+        }  # fmt: skip
+        settings = {
+            "MEMBERS": MEMBERS,
+            "STATE_DIR": folder.name,
+            "PGDATA": str(self.data),
+            "CONFIG": f"{folder.name}/link",
+        }
+        for patched in (
+            patch.dict(os.environ, settings),
+            patch.object(postgresql_members, "Psql", Server),
+            patch.object(pgbouncer, "Psql", Server),
+            patch.object(pgbouncer, "until", lambda holds, *_: holds()),
+            patch.object(postgresql_members, "until", lambda holds, *_: holds()),
+            patch.object(Here, "control", lambda here: self.control),
+            patch.object(Here, "pid", lambda here: None),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            patched.__enter__()
+            self.addCleanup(patched.__exit__, None, None, None)
+
+    def told(self, vm):
+        return Told({"MEMBERS": MEMBERS, "ALLCLEAR_VM": vm, "ALLCLEAR_EVENT_ID": "E-1"})
+
+    def has_data(self, timeline=1, is_standby=False):
+        (self.data / "global" / "pg_control").touch()
+        (self.data / "PG_VERSION").write_text("15\n")
+        self.control["Latest checkpoint's TimeLineID"] = str(timeline)
+        if is_standby:
+            (self.data / "standby.signal").touch()
+
+    def doubt(self):
+        group = Group()
+        return group.doubt(group.primary())
+
+
+FORMER = "^db-0 may be a former primary: no standby streams from it, .*; db-1: did not answer within 4 s$"
+
+
+class OfAFormerPrimary(Members):
+    """db-1 is the present primary, and silent."""
+
+    def setUp(self):
+        super().setUp()
+        Server.reports = {"db-0": primary(), "db-2": standby("db-1", streams=False)}
+
+    def test_no_member_is_restored_by_it(self):
+        self.has_data(is_standby=True)
+        for vm in ("db-0", "db-2"):
+            with self.assertRaisesRegex(Blocked, FORMER):
+                postgresql_restore.restore(self.told(vm))
+        self.assertEqual(Server.asked, [])
+
+    def test_a_standby_of_a_later_timeline_contradicts(self):
+        Server.reports = {"db-0": primary(followers=["db-2"]), "db-2": standby("db-1", timeline=2)}
+        with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary: db-2 has a later timeline; db-1: did not"):
+            postgresql_restore.restore(self.told("db-0"))
+
+    def test_no_standby_is_moved_to_it_and_a_checkpoint_is_written_all_the_same(self):
+        self.assertRegex(postgresql.checkpoint(self.told("db-0")).reason, "may be a former primary")
+        self.assertEqual(Server.asked, [("db-0", "CHECKPOINT")])
+        with self.assertRaisesRegex(Blocked, FORMER):
+            postgresql.drain(self.told("db-2"))
+
+    def test_it_is_not_ready(self):
+        for vm in ("db-0", "db-2"):
+            with self.assertRaisesRegex(Blocked, FORMER):
+                postgresql.ready(self.told(vm))
+
+    def test_the_only_member_that_answers_is_ready_and_says_what_is_not_known(self):
+        del Server.reports["db-2"]
+        answer = postgresql.ready(self.told("db-0"))
+        self.assertIsInstance(answer, Done)
+        self.assertRegex(answer.reason, "^db-0 may be a former primary")
+
+    def test_the_silent_primary_of_this_vm_is_neither_switched_from_nor_confirmed(self):
+        Server.reports["db-2"] = standby("db-0", streams=True)
+        Server.reports["db-0"]["followers"] = ["db-2"]
+        for timeline in (1, 2):
+            self.has_data(timeline)
+            why = "^db-0 may be a former primary: db-1 does not answer, and its data are of a later timeline"
+            with self.assertRaisesRegex(Blocked, why):
+                postgresql_switch.failover(self.told("db-1"))
+            with self.assertRaisesRegex(Unknown, why):
+                postgresql_switch.confirm_failover(self.told("db-1"))
+            with self.assertRaisesRegex(Blocked, why):
+                postgresql_restore.restore(self.told("db-1"))
+        self.assertFalse((self.data / "standby.signal").exists())
+
+    def test_a_promotion_shows_before_its_first_checkpoint(self):
+        Server.reports["db-0"] = primary(2, ["db-2"])
+        Server.reports["db-2"] = standby("db-0", 2)
+        self.has_data()
+        for name in ("00000002.history", "00000002.history.tmp"):
+            (self.data / "pg_wal" / name).touch()
+        with self.assertRaisesRegex(Blocked, "of a later timeline"):
+            postgresql_switch.failover(self.told("db-1"))
+
+    def test_an_undo_moves_no_pooler_to_it(self):
+        moved = []
+        with patch.object(postgresql_switch.Poolers, "point_and_resume", lambda poolers, vm: moved.append(vm)):
+            self.assertRegex(postgresql_switch.undo_failover(self.told("db-0")).reason, "may be a former primary")
+        self.assertEqual(moved, [])
+
+    def test_no_pooler_starts_at_it(self):
+        with self.assertRaisesRegex(Blocked, FORMER.replace("present primary", "primary")):
+            pgbouncer.point(self.told("db-2"))
+        for names in ("pg_receivewal", "db-0"):
+            Server.reports["db-0"]["followers"] = [names]
+            with self.assertRaisesRegex(Blocked, "may be a former primary"):
+                pgbouncer.point(self.told("db-2"))
+        for names in ("DB-2", "?"):
+            Server.reports["db-0"]["followers"] = [names]
+            pgbouncer.point(self.told("db-2"))
+        self.assertEqual(os.readlink(os.environ["CONFIG"]), "/etc/pgbouncer/primary-db-0.ini")
+
+
+class Believed(Members):
+    def test_a_standby_is_proof_also_a_silent_one(self):
+        Server.reports = {"db-0": primary(followers=["db-2"]), "db-2": standby("db-0")}
+        self.assertEqual(self.doubt(), "")
+        Server.reports = {"db-0": primary(followers=["DB-1"]), "db-2": standby("db-1", streams=False)}
+        self.assertEqual(self.doubt(), "")
+
+    def test_a_standby_that_contradicts_is_none(self):
+        for other in (standby("db-0", streams=False), standby("db-1")):
+            Server.reports = {"db-0": primary(followers=["db-2", "db-0"]), "db-2": other}
+            self.assertRegex(self.doubt(), "no standby streams from it")
+
+    def test_a_promotion_in_place_of_the_silent_member_is_proof(self):
+        Server.reports = {"db-1": primary(2), "db-2": standby("db-0", 1, streams=False)}
+        self.assertEqual(self.doubt(), "")
+        self.assertEqual(postgresql.ready(self.told("db-1")).reason, "")
+        for other in (standby("db-0", 2, streams=False), standby("db-1", 1, streams=False)):
+            Server.reports["db-2"] = other
+            self.assertRegex(self.doubt(), "no standby streams from it")
+
+    def test_the_stopped_server_of_this_vm_is_no_primary(self):
+        Server.reports = {"db-1": primary(2), "db-2": standby("db-1", 2, streams=False)}
+        self.has_data()
+        with self.assertRaises(NotApplicable):
+            postgresql_switch.failover(self.told("db-0"))
+        self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done)
+        self.has_data(2, is_standby=True)
+        self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done)
+        (self.data / "global" / "pg_control").unlink()
+        (self.data / "standby.signal").unlink()
+        self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done, "its data are lost")
+
+    def test_a_mark_that_a_switch_has_just_made_says_nothing(self):
+        Server.reports = {"db-1": primary(2), "db-2": standby("db-1", 2, streams=False)}
+        self.has_data(2, is_standby=True)
+        Memory("postgresql-db-0").remember({"step": "stopping", "to": "db-2"})
+        with self.assertRaisesRegex(Blocked, "db-0 does not answer, and its data are of a later timeline"):
+            postgresql_switch.failover(self.told("db-0"))
+
+    def test_who_has_handed_over_knows_the_primary(self):
+        Server.reports = {"db-1": primary(2)}
+        self.has_data(2, is_standby=True)
+        Memory("postgresql-db-0").remember({"step": "switched", "to": "db-1"})
+        self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done)
+
+    def test_of_two_standbys_that_are_stopped_the_first_starts_as_before(self):
+        self.has_data(is_standby=True)
+        Server.reports = {"db-1": primary()}
+        started = []
+
+        def start(here):
+            started.append(here.vm)
+            Server.reports = {"db-0": standby("db-1"), "db-1": primary(followers=["db-0"])}
+
+        with (
+            patch.object(Here, "start", start),
+            patch.object(postgresql_restore, "rejoin", lambda *_: None),
+            patch.object(postgresql_restore, "gather", lambda *_: None),
+        ):
+            self.assertIsInstance(postgresql_restore.restore(self.told("db-0")), Done)
+        self.assertEqual(started, ["db-0"])
+
+
+if __name__ == "__main__":
+    unittest.main()
