@@ -96,6 +96,11 @@ class Told:
     def seconds_left(self) -> float:
         return max(0.0, self._ends - time.monotonic())
 
+    def pause(self, most: float) -> float:
+        """The seconds for which clients or their writes may be stopped: at most a quarter of the time that is left. The rest
+        of the switch, and the stop of the server, have to fit too."""
+        return min(most, self.seconds_left() / 4)
+
     def in_order_of_preference(self, vms: Iterable[str]) -> list[str]:
         """The VMs that are not to be avoided, the best VM first."""
         place = {vm: number for number, vm in enumerate(self.prefer)}

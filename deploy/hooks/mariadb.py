@@ -63,7 +63,8 @@ Settings (env)
                    password of the replication account
   MASTER_OPTIONS   further options of CHANGE MASTER, as "MASTER_SSL = 1"
   MAX_LAG_MS       default 500: before the switch a candidate must receive the primary's writes within this time
-  CATCH_UP_MS      default 2000: the longest wait for the candidate while writes are stopped; then undo
+  CATCH_UP_MS      default 2000: the longest wait for the candidate while writes are stopped, but at most a quarter of
+                   the time that is left; then undo
   PATIENCE_SECONDS default 5: a member without an answer within this time counts as absent
   STOP_SECONDS     default 1: the longest wait for write statements before the primary is read-only
   SETTLE_MS        default 500: time for clients to move before the end of the drain

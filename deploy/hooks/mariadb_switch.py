@@ -172,8 +172,9 @@ def cancelled(*_: object) -> NoReturn:
 
 def switch(told: Told, group: Group, old: Server, new: Server) -> Answer:
     stopped = time.monotonic()
-    stop_writes(old)
-    catch_up(old, new, stopped + number("CATCH_UP_MS", 2000) / 1000)
+    pause = told.pause(number("CATCH_UP_MS", 2000) / 1000)
+    stop_writes(old, told)
+    catch_up(old, new, stopped + pause)
     # If this program ends now, no hook opens the old primary without a query of the candidate.
     memory().remember({"event": told.event, "candidate": new.vm})
     new.ask("STOP SLAVE ''", "RESET SLAVE '' ALL", "SET GLOBAL read_only = 0")
@@ -182,8 +183,9 @@ def switch(told: Told, group: Group, old: Server, new: Server) -> Answer:
     return finish(told, group, new)
 
 
-def stop_writes(old: Server) -> None:
-    patience = int(number("STOP_SECONDS", 1))
+def stop_writes(old: Server, told: Told) -> None:
+    # The server counts whole seconds, and without any wait a single write would fail the switch.
+    patience = max(1, int(told.pause(number("STOP_SECONDS", 1))))
     try:
         old.ask(f"SET lock_wait_timeout = {patience}", "SET GLOBAL read_only = 1", KILL_APPLICATIONS)
     except Unreachable as error:

@@ -28,13 +28,14 @@ present primary, for ExecStartPre of the pooler's unit. The link is either the o
 is silent, the primary is believed only if a standby streams from it. check: verifies the requirements; changes nothing.
 
 Settings: POOLER (this VM's admin addresses, HOST:PORT, one for each process), POOLER_DATABASES (databases to drain;
-default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5); for point: MEMBERS, POOLER_CONFIG
-(/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini).
+default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5), each at most a quarter of the time that is
+left; for point: MEMBERS, POOLER_CONFIG (/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini).
 """
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from allclear_hook import (
@@ -83,11 +84,11 @@ def drain(told: Told) -> Done:
     def count() -> int:
         return sum(pooler.clients(databases) for pooler, databases in each)
 
-    until(lambda: not count(), min(number("LEAVE_SECONDS", 5), told.seconds_left()), 0.1)
-    left = count()
+    until(lambda: not count(), told.pause(number("LEAVE_SECONDS", 5)), 0.1)
+    left, ends = count(), time.monotonic() + told.pause(number("PAUSE_SECONDS", 5))
     for pooler, databases in each:
         for database in databases:
-            pooler.ask(f'PAUSE "{database}"', number("PAUSE_SECONDS", 5), unless="already")
+            pooler.ask(f'PAUSE "{database}"', max(0.1, ends - time.monotonic()), unless="already")
             pooler.ask(f'KILL "{database}"')
     return Done(f"{left} clients did not leave and were dropped between two transactions" if left else "")
 

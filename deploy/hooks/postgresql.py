@@ -53,7 +53,8 @@ Settings, in the env table
   CONFIG_FILE       the path of postgresql.conf, if not in PGDATA
   LOST_WRITES       "discard": a member returns although it has committed writes that the present primary lacks, after a
                     promotion without these hooks. Without: `restore` fails, and the writes are kept
-  MAX_LAG (16777216 bytes), STOP_SECONDS (8), REPLAY_SECONDS (5), PROMOTE_SECONDS (10), PAUSE_SECONDS (5), STATE_DIR,
+  MAX_LAG (16777216 bytes), STOP_SECONDS (8), REPLAY_SECONDS (5), PROMOTE_SECONDS (10), STATE_DIR,
+  PAUSE_SECONDS (5, but at most a quarter of the time that is left),
   BIN (/usr/lib/postgresql/VERSION/bin or /usr/pgsql-VERSION/bin)
 """
 

@@ -118,7 +118,7 @@ class Switch:
             self.here.be_standby()
             self.ends = time.monotonic() + min(GIVEN_UP_AFTER, told.seconds_left() - UNDONE_WITHIN)
             try:
-                self.poolers.pause(self.left(number("PAUSE_SECONDS", 5)))
+                self.poolers.pause(self.pause())
                 seconds = self.left(number("STOP_SECONDS", 8))
                 self.here.stop_writes([sender.pid for sender in expendable], seconds)
                 self.go_over()
@@ -138,7 +138,7 @@ class Switch:
                 if self.facts["to"] in self.told.avoid or self.facts["to"] not in self.group.seen:
                     raise Unreachable(f"{self.facts['to']} can no longer take over")
                 self.here.stop()
-                self.poolers.pause(self.left(number("PAUSE_SECONDS", 5)))
+                self.poolers.pause(self.pause())
                 self.go_over()
             except (Answer, Unreachable) as error:
                 self.take_back()
@@ -148,6 +148,10 @@ class Switch:
 
     def left(self, seconds: float) -> float:
         return max(0.5, min(seconds, self.ends - time.monotonic()))
+
+    def pause(self) -> float:
+        """The seconds for the pause of the poolers: the stop of the server needs as long."""
+        return min(self.told.pause(number("PAUSE_SECONDS", 5)), self.left(GIVEN_UP_AFTER) / 2)
 
     def others(self, to: str) -> set[str]:
         """The standbys of the new primary, without this member."""

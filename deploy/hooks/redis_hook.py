@@ -19,8 +19,8 @@ Guarantees
   on no VM to avoid. Otherwise the hook is blocked, with the reason for each member.
 - The old primary steps down before the new primary leads. With Sentinel, the old primary steps down before Sentinel
   promotes, and Sentinel can choose only one member. Writes wait for some milliseconds; with Sentinel for a second,
-  mostly until Sentinel publishes the new address. The pause of writes on the old primary ends after at most 5 s, also
-  after a crash of the hook.
+  mostly until Sentinel publishes the new address. The pause of writes on the old primary ends after at most 5 s, or a
+  quarter of the time that is left, also after a crash of the hook.
 - `restore` ends when this member has every earlier write, in the primary's own history.
 - A member that accepts writes becomes a replica only of a member with all of its data. Two members with different
   writes are left to an operator.
@@ -34,7 +34,7 @@ Guarantees
 Steps of a switch, and the effect of a restart after the hook was killed at each step
  1. CONFIG REWRITE on both members: nothing has changed.
  2. Sentinel: replica-priority 0 on all but the successor, until a restart of the member, `restore`, or the end.
- 3. CLIENT PAUSE WRITE on the primary, for 5 s; a restart ends the pause. The successor must reach the primary's offset.
+ 3. CLIENT PAUSE WRITE on the primary, for at most 5 s; a restart ends the pause. The successor must reach the primary's offset.
  4. STATE_DIR/redis.json: the successor and the offset.
  5. The primary steps down: its offset, REPLICAOF and CONFIG REWRITE in one transaction. After a restart this member is
     a replica, and so is the successor. No member accepts writes until the next hook (another attempt, `undo` or

@@ -28,7 +28,7 @@ from redis_members import Cluster, Seen, memory, steer
 from redis_server import Member, Server, View
 
 # The end of CLIENT PAUSE. Longer than all actions under the pause, as short as possible after a crash of the hook.
-PAUSE_MS = 5000
+PAUSE = 5.0
 CATCH_UP = 0.5
 # After a full resynchronisation the primary may send nothing for a second, although both report a link: it waits for the
 # replica's next acknowledgement.
@@ -143,21 +143,21 @@ def failover(told: Told) -> Done | NotApplicable:
         steer(cluster, cluster.sentinels, heir, seen, min(SENTINEL_SEES, told.seconds_left()))
         cluster.sentinels.ask("CKQUORUM")
         first = cluster.sentinels.reachable()[0]
-        cluster.sentinels.wait_for_glance(heir, first, min(SENTINEL_SEES, told.seconds_left() / 2))
-    hand_over(cluster, heir, tries)
+        cluster.sentinels.wait_for_glance(heir, first, min(SENTINEL_SEES, told.seconds_left() / 4))
+    hand_over(cluster, heir, tries, told.pause(PAUSE))
     finish(cluster, cluster.looked())
     return Done(f"{heir} has taken over")
 
 
-def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
+def hand_over(cluster: Cluster, heir: Member, tries: Tries, pause: float) -> None:
     own, sentinels = cluster.own, cluster.sentinels
     asked = sentinels.reachable() if sentinels else []
     with uninterrupted():
         if not own.look().is_primary:
             raise Blocked(f"{own} is no longer the primary")
         try:
-            own.call("CLIENT", "PAUSE", PAUSE_MS, "WRITE")
-            step_down(own, heir)
+            own.call("CLIENT", "PAUSE", max(1, int(pause * 1000)), "WRITE")
+            step_down(own, heir, min(CATCH_UP, pause / 2))
         except (Blocked, Unreachable) as error:
             tries.was_in_vain(str(error))
             # No member was asked to take over.
@@ -166,7 +166,7 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
             memory().forget()
             raise Failed(f"{error}; {own} is the primary as before") from error
         else:
-            take_over(cluster, heir, asked, tries)
+            take_over(cluster, heir, asked, tries, min(PROMOTED, pause / 2))
         finally:
             release(own)
         if sentinels:
@@ -174,10 +174,10 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries) -> None:
         own.send_clients_away()
 
 
-def take_over(cluster: Cluster, heir: Member, asked: list[Server], tries: Tries) -> None:
+def take_over(cluster: Cluster, heir: Member, asked: list[Server], tries: Tries, seconds: float) -> None:
     try:
         if cluster.sentinels:
-            cluster.sentinels.promote(heir, asked, PROMOTED)
+            cluster.sentinels.promote(heir, asked, seconds)
         else:
             heir.lead()
     except (Blocked, Unreachable) as error:
@@ -195,15 +195,15 @@ def release(member: Member) -> None:
         progress(str(error))
 
 
-def step_down(own: Member, heir: Member) -> None:
+def step_down(own: Member, heir: Member, seconds: float) -> None:
     """First down, then up: at no moment, and after no restart, are there two primaries."""
     before = own.look()
-    catch_up(heir, before, CATCH_UP)
+    catch_up(heir, before, seconds)
     memory().remember({"to": heir.vm, "history": before.history, "offset": before.offset})
     stepped = own.step_down_for(heir)
     if stepped.history != before.history:
         raise Blocked(f"{own} was restarted while it stepped down")
-    catch_up(heir, stepped, CATCH_UP / 5)
+    catch_up(heir, stepped, seconds / 5)
 
 
 def catch_up(heir: Member, view: View, seconds: float) -> None:
