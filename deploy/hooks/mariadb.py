@@ -68,7 +68,8 @@ Settings (env)
   PATIENCE_SECONDS default 5: a member without an answer within this time counts as absent
   STOP_SECONDS     default 1: the longest wait for write statements before the primary is read-only
   SETTLE_MS        default 500: time for clients to move before the end of the drain
-  SEMI_SYNC_MS     rpl_semi_sync_master_timeout of the whole group; without: asynchronous
+  SEMI_SYNC_MS     rpl_semi_sync_master_timeout of the whole group; without: asynchronous. The hooks enable both sides;
+                   leave rpl_semi_sync_slave_enabled out of the configuration files, as `check` explains
   SOCKET           the socket of this VM's server, for the case of lost accounts; default /run/mysqld/mysqld.sock
                    (Debian), or the only existing /var/lib/mysql/mysql.sock (RPM systems)
   STATE_DIR        default /var/lib/allclear-hooks; on each VM's own disk, writable for the hooks' user
@@ -88,6 +89,7 @@ from mariadb_copy import fill
 from mariadb_data import data_here, place
 from mariadb_members import Group, Server, memory, patience
 from mariadb_replication import (
+    acknowledge,
     by_hand,
     doubt,
     follow,
@@ -179,6 +181,7 @@ def rejoin(here: Server, primary: Server) -> None:
     if named:
         raise Failed(f"{here.vm}: {named}")
     if is_following(here, primary) and runs(here):
+        acknowledge(here)
         return
     more = has_more(here, primary)
     if more:

@@ -228,7 +228,7 @@ def wrong_semi_sync(group: Group, more: dict[str, Row]) -> Iterator[str]:
             else (more[vm]["acknowledges"], "rpl_semi_sync_slave_enabled")
         )
         if is_semi_sync() and value != "1":
-            yield f"{vm}: SEMI_SYNC_MS is set, and {name} is off"
+            yield f"{vm}: SEMI_SYNC_MS is set, and {name} is off" + ("" if is_primary else f"; {by_hand(vm)}")
         if not is_semi_sync() and is_primary and value == "1":
             yield f"{vm}: {name} is on; set SEMI_SYNC_MS, or commits hang while no replica answers"
 

@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from allclear_hook import Failed, Unreachable, call
 from mariadb_members import Server
 
 # The origin of a variable's value: a file and its path, the command line, or a statement.
-ORIGIN = """SELECT global_value AS value, global_value_origin AS origin FROM information_schema.system_variables
-  WHERE variable_name = 'READ_ONLY'"""
+ORIGIN = """SELECT LOWER(variable_name) AS name, global_value AS value, global_value_origin AS origin
+  FROM information_schema.system_variables WHERE variable_name IN ('READ_ONLY', 'RPL_SEMI_SYNC_SLAVE_ENABLED')"""
 FILES = re.compile(r"--(no-defaults$|defaults-(file|extra-file|group-suffix)=)")
 ON = ("1", "ON", "TRUE")
+# MDEV-33465: the first release of each series that cuts a binlog only with init_rpl_role = SLAVE, instead of
+# rpl_semi_sync_slave_enabled. The series between them ended without the change; all later series have it.
+CUTS_LESS_SINCE = {(10, 6): 19, (10, 11): 9, (11, 1): 6, (11, 2): 5, (11, 4): 3}
+ALL_CUT_LESS_SINCE = (11, 6)
+NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 WHY = {
     "read_only": "after a restart it takes writes beside the new primary",
     "gtid_strict_mode": "after a restart nothing keeps transactions of its own out",
@@ -26,16 +31,49 @@ def wrong_configuration(here: Server) -> Iterator[str]:
     try:
         options = configured(here)
     except (Failed, Unreachable, OSError, ValueError) as error:
-        found = here.ask(ORIGIN)[0][0]
-        if found["origin"] not in ("CONFIG", "COMMAND-LINE") or found["value"].upper() not in ON:
+        found = here.ask(ORIGIN)[0]
+        options = {row["name"]: row["value"] for row in found if row["origin"] in ("CONFIG", "COMMAND-LINE")}
+        if not is_on(options, "read_only"):
             yield f"{here.vm}: nobody can tell what its configuration says ({error}), and it has to say read_only = 1"
+        yield from wrong_recovery(here, options)
         return
+    yield from wrong_recovery(here, options)
     for name, why in WHY.items():
-        if options.get(name, "0").upper() not in ON:
+        if not is_on(options, name):
             yield f"{here.vm}: its configuration does not say {name} = 1: {why}; write it below [mariadb]"
     if options.get("server_id") != here.look["id"]:
         configured_id = options.get("server_id", "nothing")
         yield f"{here.vm}: its server_id is {here.look['id']}, and its configuration says {configured_id}"
+
+
+def is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "0").upper() in ON
+
+
+def wrong_recovery(here: Server, options: Mapping[str, str]) -> Iterator[str]:
+    """Options with which a primary that crashed cuts transactions off its binlog when it starts, also those that a replica
+    has acknowledged: it would come back behind its replicas, and as the primary without acknowledged writes."""
+    version = here.one("SELECT VERSION()")
+    effect = "after a crash this server cuts transactions off its binlog that a replica may have acknowledged (MDEV-33465)"
+    if cuts_less(version):
+        # As the server reads it: a name, its first letters, or its number.
+        role = options.get("init_rpl_role", "").upper()
+        if role == "1" or (role and "SLAVE".startswith(role)):
+            yield f"{here.vm}: its configuration says init_rpl_role = {role}: {effect}; remove it"
+    elif is_on(options, "rpl_semi_sync_slave_enabled"):
+        releases = ", ".join(f"{series[0]}.{series[1]}.{patch}" for series, patch in CUTS_LESS_SINCE.items())
+        yield (
+            f"{here.vm}: its configuration says rpl_semi_sync_slave_enabled = 1, and its version is {version}: {effect};"
+            f" remove it, because the hooks enable it on replicas, or upgrade to {releases} or 11.8"
+        )
+
+
+def cuts_less(version: str) -> bool:
+    found = NUMBER.match(version)
+    if not found:
+        return False
+    series = int(found[1]), int(found[2])
+    return series >= ALL_CUT_LESS_SINCE or int(found[3]) >= CUTS_LESS_SINCE.get(series, 1 << 30)
 
 
 def configured(here: Server) -> dict[str, str]:

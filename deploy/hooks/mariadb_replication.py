@@ -279,6 +279,18 @@ def is_semi_sync() -> bool:
     return bool(setting("SEMI_SYNC_MS", ""))
 
 
+def acknowledge(replica: Server) -> None:
+    """Has a replica acknowledge again. The servers' configuration does not say so, because a primary would cut its binlog
+    (MDEV-33465), and a restart forgets the rest."""
+    if is_semi_sync() and replica.one("SELECT @@rpl_semi_sync_slave_enabled") != "1":
+        replica.ask(
+            "SET GLOBAL rpl_semi_sync_slave_enabled = 1",
+            # The primary is told at the begin of a connection.
+            "STOP SLAVE '' IO_THREAD",
+            "START SLAVE '' IO_THREAD",
+        )
+
+
 def wait_for_acknowledgement(group: Group, primary: Server, without: Collection[str], seconds: float = 0.0) -> None:
     """A commit waits for a replica only if a replica can acknowledge; otherwise the commit would hang for the timeout.
 

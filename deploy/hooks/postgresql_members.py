@@ -148,7 +148,8 @@ class Group:
         if primary and not doubt:
             return primary
         # A member that does not answer may be the primary.
-        why = "; ".join([doubt or ("the primary is not known" if self.silent else "no member is primary"), *self.silent.values()])
+        why = doubt or ("the primary is not known" if self.silent else "no member is primary")
+        why = "; ".join([why, *self.silent.values()])
         # A member that is silent for another reason may be the primary again soon.
         raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
 

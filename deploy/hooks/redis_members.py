@@ -90,7 +90,8 @@ class Cluster:
         """Whether a replica still waits for this silent member, and that primary has been promoted since, with all that
         the replica has."""
         by = seen[primary]
-        return any(silent.is_at(view.follows) and by.former == view.history and by.holds_all_of(view) for view in seen.values())
+        waiting = [view for view in seen.values() if silent.is_at(view.follows)]
+        return any(by.former == view.history and by.holds_all_of(view) for view in waiting)
 
     def is_proven(self, primary: Member, seen: Seen) -> bool:
         """Whether a member follows this primary now, or this VM's member has stepped down for it."""
