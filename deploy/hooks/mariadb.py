@@ -142,6 +142,10 @@ def restore(told: Told) -> Answer:
         here, primary = group.here, group.primary()
         if primary is None:
             raise Blocked(nobody_is_writable(group))
+        if group.silent and primary is not here and is_following(here, primary) and not runs(here):
+            # As a restart of the server would do, so nobody has to be believed; it may be the proof.
+            here.ask("START SLAVE ''")
+            here.look_again()
         if why := doubt(group, primary, seconds=2):
             raise Blocked(why)
         if primary is here:

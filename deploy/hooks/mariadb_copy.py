@@ -70,7 +70,10 @@ def fill(told: Told) -> None:
         primary = group.primary()
         if primary is None:
             raise Blocked("nobody is writable, so nobody knows whose data are the right ones")
-        if why := doubt(group, primary, seconds=2):
+        # A member without data loses nothing. The other VMs of its event, which the primary left before, count as lost too:
+        # of two members without data none would be the first to return.
+        beside = () if primary.vm in told.affected else told.affected
+        if why := doubt(group, primary, seconds=2, beside=beside):
             raise Blocked(why)
         source = choose_source(told, group, primary)
         refused = refuses_replication(primary.vm)

@@ -124,11 +124,11 @@ def was_replaced(silent: str, group: Group, primary: Server) -> bool:
     return False
 
 
-def doubt(group: Group, primary: Server, seconds: float = 0.0) -> str:
+def doubt(group: Group, primary: Server, seconds: float = 0.0, beside: Collection[str] = ()) -> str:
     """Why this member may be a former primary, or an empty text. A member that does not answer may be the present
     primary, so a member that replicates from this one is the proof; or the note that this VM has promoted it. Replicas
-    of a primary that was away are given some seconds to connect."""
-    if all(was_replaced(vm, group, primary) for vm in group.silent):
+    of a primary that was away are given some seconds to connect. Members in `beside` are known to be no primary."""
+    if all(vm in beside or was_replaced(vm, group, primary) for vm in group.silent):
         return ""
     if primary.vm != group.vm and memory().recall().get("candidate") == primary.vm:
         return ""

@@ -76,7 +76,7 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     # Of two primaries on one timeline, nothing shows which one has the writes to keep.
     if told.vm in found and group.seen[told.vm]["timeline"] >= group.seen[other]["timeline"]:
         return group.the_primary()
-    believe(here, group, other, facts)
+    believe(told, here, group, other, facts)
     if told.vm in found or was_started_as_primary:
         # The note comes first: otherwise writes of this server only would be rewound as after a crash.
         if facts.get("to") != other:

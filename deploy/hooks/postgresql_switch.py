@@ -260,9 +260,12 @@ def rule_out(vm: str) -> Psql:
     return server
 
 
-def believe(here: Here, group: Group, primary: str, facts: Mapping[str, Any]) -> None:
+def believe(told: Told, here: Here, group: Group, primary: str, facts: Mapping[str, Any]) -> None:
     """Raises if this other primary may be a former primary. `facts` are the notes of a switch: a member that this server
-    was to hand over to, and that is primary, is the present one."""
+    was to hand over to, and that is primary, is the present one.
+
+    A member without data loses nothing. For its return the other VMs of its event, which the primary left before, count
+    as lost too: of two members without data none would be the first to return."""
     if facts.get("to") == primary:
         return
     if here.vm in group.silent and may_lead(here, facts) and here.newest_timeline() >= timeline(group.seen[primary]):
@@ -270,7 +273,9 @@ def believe(here: Here, group: Group, primary: str, facts: Mapping[str, Any]) ->
             f"{primary} may be a former primary: {here.vm} does not answer, and its data are of a later timeline, or of the"
             f" same ({group.silent[here.vm]}); stop the one whose writes are not to be kept, and start the other"
         )
-    if why := group.doubt(primary, beside=[here.vm]):
+    has_data = (here.path / "global" / "pg_control").exists()
+    beside = {here.vm} if has_data or primary in told.affected else {here.vm, *told.affected}
+    if why := group.doubt(primary, beside):
         raise Blocked("; ".join([why, *(said for vm, said in group.silent.items() if vm != here.vm)]))
 
 
@@ -285,7 +290,7 @@ def failover(told: Told) -> Done:
     switch = Switch(told)
     facts, primary = switch.facts, switch.group.primary()
     if primary and primary != told.vm:
-        believe(switch.here, switch.group, primary, facts)
+        believe(told, switch.here, switch.group, primary, facts)
         if facts.get("to") != primary:
             raise NotApplicable(f"{primary} is the primary")
         return Done() if facts["step"] == "switched" else switch.finish()
@@ -306,7 +311,7 @@ def confirm_failover(told: Told) -> Done:
         if facts.get("step", "switched") != "switched":
             raise NotDone("the others are not told yet")
         try:
-            believe(Here(told), group, primary, facts)
+            believe(told, Here(told), group, primary, facts)
         except (Blocked, Unreachable) as error:
             raise Unknown(str(error)) from error
         return Done()
@@ -320,7 +325,7 @@ def undo_failover(told: Told) -> Done:
     switch = Switch(told)
     primary = switch.group.primary()
     if primary and primary != told.vm:
-        believe(switch.here, switch.group, primary, switch.facts)
+        believe(told, switch.here, switch.group, primary, switch.facts)
         return switch.finish() if switch.facts.get("to") == primary else Done()
     if switch.facts:
         with Uninterrupted():

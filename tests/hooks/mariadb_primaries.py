@@ -208,6 +208,34 @@ class Believed(Members):
         self.assertEqual(self.doubt("db-2"), "")
         self.assertRegex(self.doubt("db-0"), FORMER)
 
+    def test_of_two_members_without_data_the_first_returns(self):
+        Member.reports = {"db-2": primary()}
+        resources = {"MEMBERS": MEMBERS, "ALLCLEAR_VM": "db-0", "ALLCLEAR_EVENT_RESOURCES": "db-0 db-1"}
+        with patch.object(mariadb_copy, "choose_source", side_effect=ReferenceError):
+            with self.assertRaises(ReferenceError):
+                mariadb_copy.fill(Told(resources))
+            for affected in ("db-0", "db-0 db-1 db-2"):
+                with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
+                    mariadb_copy.fill(Told({**resources, "ALLCLEAR_EVENT_RESOURCES": affected}))
+
+    def test_a_stopped_replica_starts_as_before_and_may_be_the_proof(self):
+        Member.reports = {"db-0": primary(), "db-2": replica("db-0", "No")}
+
+        def ask(member, *statements):
+            Member.asked += [(member.vm, one) for one in statements]
+            if "START SLAVE ''" in statements:
+                Member.reports["db-2"] = replica("db-0")
+
+        with (
+            patch.object(Member, "ask", ask),
+            patch.object(Member, "look_again", lambda member: member.see(member.answer())),
+            patch.object(mariadb, "prove", lambda told, wrong: Done()),
+        ):
+            self.assertIsInstance(mariadb.restore(self.told("db-2")), Done)
+            Member.reports["db-2"] = replica("db-1", "No")
+            with self.assertRaisesRegex(Blocked, FORMER):
+                mariadb.restore(self.told("db-2"))
+
     def test_a_member_whose_data_are_lost_is_no_primary(self):
         Member.reports = {"db-0": primary(), "db-2": replica("db-1")}
         with Group(self.told("db-1"), without={"db-1": "has no data"}) as group:

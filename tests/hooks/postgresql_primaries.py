@@ -212,6 +212,11 @@ class Believed(Members):
         for other in (standby("db-0", 2, streams=False), standby("db-1", 1, streams=False)):
             Server.reports["db-2"] = other
             self.assertRegex(self.doubt(), "no standby streams from it")
+        members = MEMBERS + " db-3=10.0.0.7:5432"
+        Server.reports["db-2"] = standby("db-0", 1, streams=False)
+        Server.reports["db-3"] = standby("db-0", 3, streams=False)
+        with patch.dict(os.environ, {"MEMBERS": members}):
+            self.assertRegex(self.doubt(), "db-3 has a later timeline")
 
     def test_the_stopped_server_of_this_vm_is_no_primary(self):
         Server.reports = {"db-1": primary(2), "db-2": standby("db-1", 2, streams=False)}
@@ -237,6 +242,22 @@ class Believed(Members):
         self.has_data(2, is_standby=True)
         Memory("postgresql-db-0").remember({"step": "switched", "to": "db-1"})
         self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done)
+
+    def test_of_two_members_without_data_the_first_returns(self):
+        Server.reports = {"db-2": primary()}
+        resources = {"MEMBERS": MEMBERS, "ALLCLEAR_VM": "db-0", "ALLCLEAR_EVENT_RESOURCES": "db-0 db-1"}
+        here, group = Here(Told(resources)), Group()
+        postgresql_switch.believe(Told(resources), here, group, "db-2", {})
+        doubtful = [
+            {**resources, "ALLCLEAR_EVENT_RESOURCES": "db-0"},
+            {**resources, "ALLCLEAR_EVENT_RESOURCES": "db-0 db-1 db-2"},
+        ]
+        for told in doubtful:
+            with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
+                postgresql_switch.believe(Told(told), here, group, "db-2", {})
+        self.has_data(is_standby=True)
+        with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
+            postgresql_switch.believe(Told(resources), here, group, "db-2", {})
 
     def test_of_two_standbys_that_are_stopped_the_first_starts_as_before(self):
         self.has_data(is_standby=True)
