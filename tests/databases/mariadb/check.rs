@@ -115,7 +115,10 @@ async fn a_configuration_without_read_only_is_found_while_it_is_on() {
         (&["--loose-read_only=OFF"], "does not say read_only = 1"),
         (&["--gtid-strict-mode=0"], "does not say gtid_strict_mode = 1"),
         (&["--read-only=0", "--read-only"], ""),
-        (&["--rpl-semi-sync-slave-enabled", "--version=10.11.8-MariaDB"], "its version is 10.11.8-MariaDB: after a crash"),
+        (
+            &["--rpl-semi-sync-slave-enabled", "--version=10.11.8-MariaDB"],
+            "its version is 10.11.8-MariaDB: after a crash",
+        ),
         (&["--rpl-semi-sync-slave-enabled", "--version=10.11.9-MariaDB"], ""),
         (&["--init-rpl-role=SLAVE", "--version=10.11.9-MariaDB"], "says init_rpl_role = SLAVE: after a crash"),
     ] {

@@ -4,6 +4,7 @@ mod bounds;
 mod check;
 mod client;
 mod copies;
+mod former;
 mod killed;
 mod lost;
 mod replication;

@@ -3,6 +3,7 @@
 mod absent;
 mod checks;
 mod elsewhere;
+mod former;
 mod names;
 mod notice;
 mod packaged;

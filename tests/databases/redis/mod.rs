@@ -2,6 +2,7 @@
 
 mod answers;
 mod checks;
+mod former;
 mod restarts;
 mod switches;
 
