@@ -78,7 +78,7 @@ from postgresql_check import check
 from postgresql_members import Group, change_synchronous, followers, gather, set_synchronous, synchronous
 from postgresql_restore import behind, restore
 from postgresql_server import Here
-from postgresql_switch import confirm_failover, failover, undo_failover
+from postgresql_switch import confirm_failover, failover, present_primary, undo_failover
 
 
 def checkpoint(told: Told) -> Done:
@@ -104,7 +104,7 @@ def checkpoint(told: Told) -> Done:
 
 def drain(told: Told) -> Done | NotApplicable:
     group = Group()
-    return leave(told, group, group.the_primary())
+    return leave(told, group, present_primary(told, group))
 
 
 def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
@@ -141,14 +141,21 @@ def shutdown(told: Told) -> Done:
         # The former primary: every further archived segment is a gain.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
     everybody = Group()
-    primary = everybody.primary()
-    if setting("SYNCHRONOUS", "") or (primary and not everybody.doubt(primary)):
-        # An operator may have skipped the drain, and a policy may leave it out.
-        try:
-            leave(told, everybody, everybody.the_primary())
-        except Blocked as error:
-            # `on_failure` of the hook decides, instead of one attempt after the other.
-            raise Failed(error.reason) from error
+    try:
+        primary = present_primary(told, everybody)
+    except (Blocked, Rejected) as error:
+        if setting("SYNCHRONOUS", "") and here.pid():
+            raise Failed(str(error)) from error
+        # Nobody is told to wait for another standby, or nothing is left to stop.
+        progress(str(error))
+        here.stop()
+        return Done()
+    # An operator may have skipped the drain, and a policy may leave it out.
+    try:
+        leave(told, everybody, primary)
+    except Blocked as error:
+        # `on_failure` of the hook decides, instead of one attempt after the other.
+        raise Failed(error.reason) from error
     here.stop()
     return Done()
 

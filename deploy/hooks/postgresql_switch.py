@@ -279,6 +279,14 @@ def believe(told: Told, here: Here, group: Group, primary: str, facts: Mapping[s
         raise Blocked("; ".join([why, *(said for vm, said in group.silent.items() if vm != here.vm)]))
 
 
+def present_primary(told: Told, group: Group) -> str:
+    """The primary, also without a standby if this VM has handed over to it: then this server is down."""
+    primary = group.primary()
+    if primary and primary == Memory(f"postgresql-{told.vm}").recall().get("to"):
+        return primary
+    return group.the_primary()
+
+
 def may_lead(here: Here, facts: Mapping[str, Any]) -> bool:
     """Whether this silent server may be a primary, by its directory. A switch marks a primary at work as a standby."""
     is_in_switch = facts.get("step") in ("stopping", "promoting")

@@ -15,7 +15,7 @@ import postgresql
 import postgresql_members
 import postgresql_restore
 import postgresql_switch
-from allclear_hook import Blocked, Done, Memory, NotApplicable, Told, Unknown, Unreachable
+from allclear_hook import Blocked, Done, Failed, Memory, NotApplicable, Told, Unknown, Unreachable
 from postgresql_members import LOOK, Group
 from postgresql_server import Here
 
@@ -242,6 +242,26 @@ class Believed(Members):
         self.has_data(2, is_standby=True)
         Memory("postgresql-db-0").remember({"step": "switched", "to": "db-1"})
         self.assertIsInstance(postgresql_switch.confirm_failover(self.told("db-0")), Done)
+
+    def test_a_stop_needs_the_primary_only_for_the_commits_that_wait(self):
+        stopped = []
+        Server.reports = {"db-2": primary()}
+        self.has_data(is_standby=True)
+        with patch.object(Here, "stop", lambda here: stopped.append(here.vm)):
+            self.assertIsInstance(postgresql.shutdown(self.told("db-1")), Done)
+            with patch.dict(os.environ, {"SYNCHRONOUS": "FIRST 1"}):
+                self.assertIsInstance(postgresql.shutdown(self.told("db-1")), Done, "nothing is left to stop")
+                with (
+                    patch.object(Here, "pid", lambda here: 1),
+                    self.assertRaisesRegex(Failed, "^db-2 may be a former primary"),
+                ):
+                    postgresql.shutdown(self.told("db-1"))
+                self.assertEqual(stopped, ["db-1", "db-1"])
+                with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
+                    postgresql.drain(self.told("db-0"))
+                Memory("postgresql-db-0").remember({"step": "switched", "to": "db-2"})
+                for phase in (postgresql.drain, postgresql.shutdown):
+                    phase(self.told("db-0"))
 
     def test_of_two_members_without_data_the_first_returns(self):
         Server.reports = {"db-2": primary()}
