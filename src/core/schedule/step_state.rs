@@ -80,6 +80,10 @@ pub fn state_without_undo<'a>(event: &Event, step: &Step<'a>, now: Timestamp) ->
     };
     // A confirmation without a result leaves the doubt about the hook as before.
     if last.intent == Intent::Confirm && !matches!(outcome, Outcome::Done | Outcome::NotApplicable | Outcome::NotDone) {
+        // A restore may run again at any time, and no end of a phase ends the questions about it.
+        if step.id.phase >= Phase::Restore {
+            return again();
+        }
         // A hook that hung and cannot be confirmed is no longer waited for.
         let hangs = matches!(outcome, Outcome::TimedOut(_) | Outcome::Failed(_) | Outcome::Cancelled);
         if hangs && has_timed_out(step) {
