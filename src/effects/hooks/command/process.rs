@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpid, getsid};
 use serde::{Deserialize, Serialize};
@@ -75,10 +76,14 @@ pub(super) async fn end_hook(leader: u32, mut reap: impl FnMut()) -> bool {
 }
 
 /// Ends what is left of a hook after the end of its first process: every other process of the session that this process
-/// leads. False if a process remains.
+/// leads. False if a process remains. A process of another user, as behind `sudo`, cannot be ended, and is not waited for.
 pub(super) async fn end_rest() -> bool {
     let own = getpid().as_raw();
-    let rest = || living(|seen| seen.session == own && seen.pid != own);
+    let may_end = |pid: &i32| kill(Pid::from_raw(*pid), None) != Err(Errno::EPERM);
+    let rest = || -> Vec<i32> {
+        let others = living(|seen| seen.session == own && seen.pid != own);
+        others.into_iter().filter(may_end).collect()
+    };
     end(|signal| signal_all(&rest(), signal), || rest().is_empty()).await
 }
 

@@ -1,6 +1,6 @@
 //! The supervisor: a small process that runs one attempt, ends the attempt at its deadline, and writes the outcome to
-//! the attempt's folder. The supervisor survives the replica, decides nothing, and reports only that the outcome is
-//! written.
+//! the attempt's folder. The supervisor survives the replica, tells a cancellation from a signal of another sender, and
+//! reports only that the outcome is written.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -20,10 +20,11 @@ use tokio::time::{sleep, timeout};
 use super::attempt_files::{CancelRecord, OutcomeRecord, ProgressRecord, RunRecord, StartRecord};
 use super::environment::Given;
 use super::spool::{Folder, IoContext, SpoolError};
-use super::verdict::{of_cancelled, of_foreign_signal, verdict};
+use super::verdict::{Work, of_cancelled, of_foreign_signal, verdict};
 use super::{clock, output, process, start};
 use crate::hooks::{HookOutcome, close_descriptors, contract};
 use crate::secrets::Secrets;
+use allclear_core::model::workload::Intent;
 
 /// The minimum interval of progress writes.
 const TELL_EVERY: Duration = Duration::from_millis(200);
@@ -148,14 +149,15 @@ async fn attend(folder: &Folder, request: &RunRecord, terminate: &mut unix::Sign
         _ = terminate.recv() => StopCause::Terminated,
         () = sleep(left) => StopCause::TimedOut,
     };
+    let work = work_of(request);
     let (ended, is_gone) = match stop {
         StopCause::Exited(status) => {
             let _ = timeout(DRAIN, reading).await;
             let is_terminated = timeout(Duration::ZERO, terminate.recv()).await.is_ok();
             let ended = if is_terminated && !is_cancelled(folder) {
-                of_foreign_signal()
+                of_foreign_signal(work)
             } else {
-                verdict(status, &hearing.borrow().last_complaint)
+                verdict(status, &hearing.borrow().last_complaint, work)
             };
             // A server started by a successful hook stays. Other processes would go on beside the next attempt.
             let is_gone = ended.is_favourable() || process::end_rest().await;
@@ -167,7 +169,7 @@ async fn attend(folder: &Folder, request: &RunRecord, terminate: &mut unix::Sign
             let status = hook.try_wait().ok().flatten();
             (of_cancelled(&request.command.argv, status, &hearing.borrow().last_complaint), is_gone)
         }
-        StopCause::Terminated => (of_foreign_signal(), end(&mut hook).await),
+        StopCause::Terminated => (of_foreign_signal(work), end(&mut hook).await),
         StopCause::TimedOut => (HookOutcome::TimedOut, end(&mut hook).await),
     };
     let ended = if is_gone { ended } else { unkillable(&ended) };
@@ -182,6 +184,11 @@ async fn attend(folder: &Folder, request: &RunRecord, terminate: &mut unix::Sign
 /// Whether the replica has cancelled the hook. Without a readable record, SIGTERM may be from another sender.
 fn is_cancelled(folder: &Folder) -> bool {
     matches!(folder.read::<CancelRecord>(), Ok(Some(_)))
+}
+
+fn work_of(request: &RunRecord) -> Work {
+    let asks = request.facts.get("intent").and_then(Value::as_str) == Some(Intent::Confirm.as_str());
+    if asks { Work::Question } else { Work::Action }
 }
 
 fn is_dry_run(request: &RunRecord) -> bool {
