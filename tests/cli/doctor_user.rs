@@ -36,6 +36,9 @@ fn files_that_the_user_of_the_replica_cannot_use_are_told_to_root() {
     of_nobody(&key);
     of_nobody(Path::new(&bench.path("data")));
     std::fs::set_permissions(bench.path("data"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Every root of an ext4 disk has this folder.
+    std::fs::create_dir(bench.path("data/lost+found")).unwrap();
+    std::fs::set_permissions(bench.path("data/lost+found"), std::fs::Permissions::from_mode(0o700)).unwrap();
     std::fs::create_dir(bench.path("data/hooks")).unwrap();
     std::fs::write(bench.path("data/hooks/a1"), "").unwrap();
     std::fs::set_permissions(bench.path("data/hooks/a1"), std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -44,4 +47,5 @@ fn files_that_the_user_of_the_replica_cannot_use_are_told_to_root() {
     of_nobody(Path::new(&bench.path("data/hooks")));
     let told = failed();
     assert!(told.contains("data/hooks/a1 (uid 0, mode 0600)") && !told.contains("node.key"), "{told}");
+    assert!(!told.contains("lost+found"), "{told}");
 }

@@ -129,14 +129,18 @@ fn change_owner(folder: &Path) -> String {
 fn unusable(folder: &Path) -> Option<Finding> {
     let (mut folders, mut found, mut looked_at) = (vec![folder.to_path_buf()], Vec::new(), 0);
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten().take(LOOKED_AT.saturating_sub(looked_at)) {
             looked_at += 1;
             let (path, Ok(entry)) = (entry.path(), entry.metadata()) else { continue };
+            // The folder of ext4 in the root of each disk is root's.
+            if path == folder.join("lost+found") {
+                continue;
+            }
             let needed = AccessFlags::R_OK
                 | if entry.is_dir() { AccessFlags::W_OK | AccessFlags::X_OK } else { AccessFlags::W_OK };
             if !entry.is_symlink() && access(&path, needed).is_err() {
                 found.push(format!("{} (uid {}, mode {:04o})", path.display(), entry.uid(), entry.mode() & 0o7777));
-            } else if entry.is_dir() && looked_at < LOOKED_AT {
+            } else if entry.is_dir() {
                 folders.push(path);
             }
         }

@@ -92,12 +92,15 @@ fn service(folders: &[&Path], config: &Path) -> Option<ServiceUser> {
         read(&text, &mut found, &mut starts);
     }
     let absolute = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let is_this = starts.split_whitespace().any(|word| absolute(Path::new(word)) == absolute(config));
+    let words = starts.split_whitespace().map(|word| word.strip_prefix("--config=").unwrap_or(word));
+    let is_this = words.into_iter().any(|word| absolute(Path::new(word)) == absolute(config));
     (is_this && !found.user.is_empty()).then_some(found)
 }
 
 /// Reads the settings of one file of a unit; a later setting replaces an earlier one, and an empty list begins anew.
 fn read(text: &str, found: &mut ServiceUser, starts: &mut String) {
+    // A backslash continues a line.
+    let text = text.replace("\\\n", " ");
     for (key, value) in text.lines().filter_map(|line| line.trim().split_once('=')) {
         let value = value.trim();
         match key.trim_end() {
@@ -135,6 +138,10 @@ mod tests {
         let allclear = ServiceUser { user: "allclear".into(), group: Some("allclear".into()), further_groups: vec![] };
         assert_eq!(found(&config), Some(allclear));
         assert_eq!(found(&etc.path().join("another.toml")), None, "another replica");
+        let written_otherwise = starts(&config).replace("--config ", "\\\n  --config=");
+        assert_ne!(written_otherwise, starts(&config));
+        written(lib.path(), UNIT, &written_otherwise);
+        assert!(found(&config).is_some());
         let drop_in = include_str!("../../../deploy/systemd/database-user.conf");
         written(lib.path(), "allclear.service.d/user.conf", "[Service]\nUser=nobody\n");
         written(etc.path(), "allclear.service.d/user.conf", drop_in);
