@@ -1,5 +1,5 @@
 //! The ends of notified waits. An event also stops waiting when the notice runs out, without any repair: a receiver of a
-//! resolution closes the alarm while the primary goes down.
+//! resolution would close the alarm while the primary goes down.
 
 use crate::model::event::{Ending, Event};
 use crate::model::hook_id::HookId;
@@ -39,7 +39,8 @@ pub(super) fn wait_end(state: &State, event: &Event, what: &str, input: &Plannin
     } else if is_chosen {
         true
     } else if hook.contains('/') {
-        is_settled(state, event, hook) || (!has_gone_on && !is_required(state, event, hook))
+        // After the start, hooks cease to be required by the start alone.
+        is_settled(state, event, hook) || (event.stage() <= Stage::Approved && !is_required(state, event, hook))
     } else if has_gone_on {
         is_approved
     } else {

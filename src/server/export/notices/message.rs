@@ -178,7 +178,7 @@ fn lack(reason: &str) -> String {
         _ if !hook.is_empty() => format!("{hook} was not done ({})", code.replace('_', " ")),
         "hook_waiting" => "a replica had not registered its workloads".into(),
         "budget" => "other members of its groups were out of service".into(),
-        "hold" => "an operator held it together with its hooks".into(),
+        "hold" => "an operator held the event and its hooks".into(),
         "posting" | "post_failed" | "views_differ" => "Azure had accepted no approval".into(),
         _ => format!("it still waited ({})", code.replace('_', " ")),
     }
