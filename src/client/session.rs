@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
@@ -116,9 +116,9 @@ impl Dialler {
         // the channel has space for one message
         let _ = say.try_send(v1::FromWorkload { message: Some(hello) });
         let settles = self.settles();
-        let within = if settles { SETTLES_WITHIN } else { ANSWER_WITHIN };
+        let until = self.settles_until.filter(|_| settles).unwrap_or_else(|| Instant::now() + ANSWER_WITHIN);
         let opened = tokio::select! {
-            opened = timeout(within, self.open(said)) => opened,
+            opened = timeout_at(until, self.open(said)) => opened,
             () = self.stop.cancelled(), if !settles => return Err(SessionEnd::lost("it was stopped before there was a session")),
         };
         let (welcome, heard) = opened.unwrap_or_else(|_| Err(SessionEnd::lost("the replica does not answer")))?;

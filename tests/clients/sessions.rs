@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use allclear::wire::pb::allclear::workload::v1;
 use allclear::wire::pb::allclear::workload::v1::from_workload::Message as Said;
+use allclear::wire::pb::allclear::workload::v1::report::News;
 use allclear::wire::pb::allclear::workload::v1::to_workload::Message as Tell;
 use allclear::wire::pb::allclear::workload::v1::{Hook, OnAbsent, OnFailure, Phase, Role, RunsOn};
 use tonic::Status;
@@ -167,9 +168,22 @@ async fn what_is_not_acknowledged_at_the_stop_is_delivered_again_before_the_good
     assert_eq!(session.known(), ["a1 done"]);
     // Nothing new begins.
     session.step(&run("a2", Phase::Failover)).await;
-    while session.report().await.0 != "a2" {}
+    let refused = loop {
+        let (attempt, news) = session.report().await;
+        if attempt == "a2" {
+            break news;
+        }
+    };
+    let News::Outcome(refused) = refused else { panic!("{refused:?} instead of an outcome") };
+    assert_eq!(refused.variant, Some(v1::outcome::Variant::Blocked("the workload is stopping".into())));
     session.acknowledge("a1").await;
-    while session.said().await != Some(Said::Goodbye(v1::Goodbye { unregister: false })) {}
+    loop {
+        match session.said().await.expect("a goodbye before the end") {
+            Said::Goodbye(goodbye) => break assert!(!goodbye.unregister),
+            Said::Heartbeat(_) | Said::Report(_) => {}
+            other @ Said::Hello(_) => panic!("{other:?} instead of a goodbye"),
+        }
+    }
     assert_eq!(session.said().await, None);
     drop(session);
     while let Some(line) = workload.line().await {

@@ -207,7 +207,9 @@ class Workload:
                 session.told.append(record.attempt)
             outcome = record.outcome and record.outcome.message()
             hello.known.append(pb.Known(attempt=record.attempt, outcome=outcome))
-        until = self._loop.time() + (SETTLES_WITHIN if self._settles() else ANSWER_WITHIN)
+        until = self._loop.time() + ANSWER_WITHIN
+        if self._settles() and self._settles_until is not None:
+            until = self._settles_until
         opening = asyncio.ensure_future(session.open(hello))
         opening.add_done_callback(lambda _: self._wake.set())
         try:
