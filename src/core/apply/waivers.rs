@@ -42,7 +42,7 @@ pub(crate) fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
 
 /// Takes the waivers of a replica back that answers again while the event is undecided, because its hooks can run now. The
 /// waiver of a hook that was tried since the member left stays: without the waiver, the attempt that vanished would hold
-/// the event. The budget goes on, so that a replica that comes and goes does not prolong the wait without end.
+/// the event. The budget goes on; a new waiver lets it count anew.
 pub(crate) fn take_back_waivers(state: &mut State, is_back: impl Fn(&Event, &VmName) -> bool) {
     let undecided = state.open_events().filter(|event| event.is_undecided());
     let taken_back = undecided.map(|event| {
