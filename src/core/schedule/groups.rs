@@ -38,7 +38,7 @@ pub(crate) fn members<'a>(state: &'a State, group: &'a GroupName) -> impl Iterat
 
 /// The groups with a single member, with the member, in a cluster of several replicas. Nothing is concluded before every
 /// replica has registered its workloads.
-pub fn lonely_groups(state: &State, replicas: &[VmName]) -> Vec<(GroupName, Member)> {
+pub fn single_member_groups(state: &State, replicas: &[VmName]) -> Vec<(GroupName, Member)> {
     let are_known = replicas.len() > 1 && replicas.iter().all(|name| state.replicas.contains_key(name));
     let groups: BTreeSet<&GroupName> = state.workloads().filter_map(|(_, workload)| workload.group.as_ref()).collect();
     let only_member = |group: &GroupName| {

@@ -146,7 +146,7 @@ impl NoInformation {
         )
     }
 
-    /// True if the request certainly never reached the service: no connection was made.
+    /// True if the request certainly never reached the service: no connection was made, or none was tried.
     pub const fn never_sent(&self) -> bool {
         matches!(self, Self::Refused | Self::NotConnected { .. } | Self::Queued { .. })
     }

@@ -14,7 +14,7 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::{Member, Workload};
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::schedule::groups::lonely_groups;
+use allclear_core::schedule::groups::single_member_groups;
 
 const ROLES: [&str; 5] = ["leader", "follower", "candidate", "learner", "outside"];
 
@@ -59,9 +59,9 @@ pub(super) fn fill(
         number(view.half_removed()),
     )?;
     exposition.one(
-        "allclear_lonely_groups",
+        "allclear_single_member_groups",
         "Groups with a single member in the whole cluster: no other member can take over.",
-        number(lonely_groups(state, &input.members).len()),
+        number(single_member_groups(state, &input.members).len()),
     )?;
     primaries(exposition, state, input)
 }

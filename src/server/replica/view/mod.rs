@@ -177,7 +177,7 @@ impl View {
         warnings.extend(warning::policies_differ(&self.inputs.peers.policies));
         let half_removed =
             warning::half_removed(&self.cluster).into_iter().map(|left| left.text(&self.cluster.node.name));
-        let undone = half_removed.chain(warning::lonely(&state, &input.members)).collect();
+        let undone = half_removed.chain(warning::single_members(&state, &input.members)).collect();
         warnings.extend(self.first_shown.warnings(undone, now));
         warnings.extend(self.tls().into_iter().flat_map(|tls| warning::of_certificate(tls, clock::now())));
         warnings

@@ -8,7 +8,7 @@ use allclear_core::schedule::last_call;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub(super) use self::membership::{FirstShown, half_removed, lonely};
+pub(super) use self::membership::{FirstShown, half_removed, single_members};
 pub use self::own::NO_DOCUMENTS;
 pub(super) use self::own::{
     excess, failed_checks, no_documents, not_ready, of_certificate, other_vm_name, unknown_roles,

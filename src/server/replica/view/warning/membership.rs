@@ -10,7 +10,7 @@ use allclear_core::model::id::{GroupName, VmName};
 use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
-use allclear_core::schedule::groups::lonely_groups;
+use allclear_core::schedule::groups::single_member_groups;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// The times at which this replica first showed a warning, for warnings without a recorded beginning.
@@ -90,8 +90,8 @@ impl HalfRemoved {
 }
 
 /// The texts of the warnings about groups with a single member.
-pub(in crate::view) fn lonely(state: &State, replicas: &[VmName]) -> Vec<String> {
-    let lonely = lonely_groups(state, replicas);
+pub(in crate::view) fn single_members(state: &State, replicas: &[VmName]) -> Vec<String> {
+    let single_members = single_member_groups(state, replicas);
     let others = |group: &GroupName| {
         let mut others: Vec<String> = state
             .workloads()
@@ -111,7 +111,7 @@ pub(in crate::view) fn lonely(state: &State, replicas: &[VmName]) -> Vec<String>
              Compare the spelling of `group` on all replicas (other groups: {others}), or leave `group` out"
         )
     };
-    lonely.iter().map(text).collect()
+    single_members.iter().map(text).collect()
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn of_two_members() -> State {
 fn a_group_with_a_single_member_is_told_once_every_replica_is_known() {
     let mut state = of_two_members();
     let (both, three) = (["a", "b"].map(VmName::new), ["a", "b", "c"].map(VmName::new));
-    assert_eq!(lonely(&state, &both), [""; 0]);
+    assert_eq!(single_members(&state, &both), [""; 0]);
     let misspelt = Workload {
         name: WorkloadName("pg".into()),
         group: Some(GroupName("order".into())),
@@ -95,13 +95,13 @@ fn a_group_with_a_single_member_is_told_once_every_replica_is_known() {
         origin: Origin::Configured,
         on_absent: OnAbsent::Hold,
     };
-    assert_eq!(lonely(&state, &three), [""; 0], "c has yet to register");
+    assert_eq!(single_members(&state, &three), [""; 0], "c has yet to register");
     let registered = RegisterWorkloads { workloads: vec![misspelt], groups: Vec::new() };
     commit(&mut state, "c", Command::RegisterWorkloads(registered));
-    let [text] = &lonely(&state, &three)[..] else { panic!("one warning") };
+    let [text] = &single_members(&state, &three)[..] else { panic!("one warning") };
     let expected = "group order has a single member, pg on c: no other member can take over";
     assert!(text.starts_with(expected) && text.contains("(other groups: orders)"), "{text}");
-    assert_eq!(lonely(&state, &three[2..]), [""; 0], "a cluster of one");
+    assert_eq!(single_members(&state, &three[2..]), [""; 0], "a cluster of one");
 }
 
 #[test]
