@@ -139,8 +139,8 @@ def failover(told: Told) -> Answer:
         tries = Tries(told, "mariadb")
         if primary is None:
             # An earlier attempt was ended after the stop of the writes, or the server was restarted.
-            was_begun = memory().recall().get("event") == told.event
-            take_back(group)
+            was_begun = has_begun(told)
+            take_back(group, was_primary=was_begun)
             group.refresh()
             if was_begun:
                 tries.was_in_vain("an attempt was ended in the middle")
@@ -223,9 +223,15 @@ def finish(told: Told, group: Group, primary: Server) -> Answer:
     return Done("; ".join([f"{primary.vm} is the primary", *wrong]))
 
 
-def take_back(group: Group, is_known: bool = False) -> bool:
+def has_begun(told: Told) -> bool:
+    """Whether this VM has a note of its switch in this event: then this member was the primary in this event."""
+    return bool(memory().recall().get("event") == told.event)
+
+
+def take_back(group: Group, was_primary: bool = False) -> bool:
     """Makes the old primary writable again, unless another member is writable, or may be, or has more. Returns whether
-    the old primary is writable. `is_known`: this hook itself has just stopped its writes."""
+    the old primary is writable. `was_primary`: this VM has stopped the writes in this event, so no other member was the
+    primary, and only the candidate of the attempt may be writable now."""
     here, primary = group.here, group.primary()
     if primary or here.follows:
         return primary is here
@@ -240,7 +246,7 @@ def take_back(group: Group, is_known: bool = False) -> bool:
                 f"{server.vm} has transactions that {here.vm} does not have, and nobody is writable: make the"
                 " one with the most of them the primary"
             )
-    if not is_known and (why := doubt(group, here, seconds=2)):
+    if not was_primary and (why := doubt(group, here, seconds=2)):
         raise Blocked(f"nobody that answers is writable; {why}")
     here.ask("SET GLOBAL read_only = 0")
     here.look_again()
@@ -260,7 +266,7 @@ def take_back_at_once(told: Told, lost: dict[str, str]) -> bool:
     while True:
         try:
             with Group(told, locked=True, without=lost) as group:
-                return take_back(group, is_known=True)
+                return take_back(group, was_primary=True)
         except (Unreachable, Blocked):
             if time.monotonic() > ends:
                 raise
@@ -268,7 +274,7 @@ def take_back_at_once(told: Told, lost: dict[str, str]) -> bool:
 
 def undo_failover(told: Told) -> None:
     with Group(told, locked=True) as group:
-        take_back(group)
+        take_back(group, was_primary=has_begun(told))
 
 
 def confirm_failover(told: Told) -> Answer:

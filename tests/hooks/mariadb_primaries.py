@@ -1,5 +1,6 @@
 """Which member of a MariaDB replication is the primary, while a member does not answer."""
 
+import contextlib
 import os
 import tempfile
 import unittest
@@ -160,6 +161,34 @@ class OfAClosedPrimary(Members):
         Member.reports = {"db-0": closed(), "db-1": replica("db-2", "No"), "db-2": replica("db-1", "No")}
         mariadb_switch.undo_failover(self.told("db-0"))
         self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+
+    def test_an_attempt_of_this_event_that_was_killed_in_the_promotion_is_taken_back(self):
+        Member.reports = {"db-0": closed(), "db-1": replica("db-0", "No")}
+        resumed = []
+        with (
+            patch.object(mariadb_switch, "resume", resumed.append),
+            patch.object(mariadb_switch, "prove", side_effect=ReferenceError),
+        ):
+            for event in ("E-0", "E-1"):
+                for attempt in (mariadb_switch.undo_failover, mariadb_switch.failover):
+                    Memory("mariadb").remember({"event": event, "candidate": "db-1"})
+                    if event == "E-0":
+                        with self.assertRaisesRegex(Blocked, "^nobody that answers is writable; db-0 may be a former"):
+                            attempt(self.told("db-0"))
+                        self.assertEqual(Member.asked, [])
+                    else:
+                        Member.asked = []
+                        with contextlib.suppress(ReferenceError):
+                            attempt(self.told("db-0"))
+                        self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+        self.assertEqual(resumed, ["db-1", "db-1"])
+
+    def test_the_candidate_of_such_an_attempt_has_to_answer(self):
+        Memory("mariadb").remember({"event": "E-1", "candidate": "db-1"})
+        Member.reports = {"db-0": closed(), "db-2": replica("db-0", "Connecting")}
+        with self.assertRaisesRegex(Blocked, "^db-1 may be writable, and does not answer"):
+            mariadb_switch.undo_failover(self.told("db-0"))
+        self.assertEqual(self.changes(), [])
 
     def test_the_hook_that_has_just_closed_it_opens_it(self):
         Member.reports = {"db-0": closed(), "db-2": replica("db-1", "No")}
