@@ -25,7 +25,8 @@ Each step, and the effect of a restart of the pooler after the hook was killed t
   2. Clients still there after LEAVE_SECONDS are dropped between two transactions              accepts clients
 restore, undo of drain: accepts clients again, and may run any number of times. point: links CONFIG to the file of the
 present primary, for ExecStartPre of the pooler's unit. The link is either the old link or the new link. While a member
-is silent, the primary is believed only if a standby streams from it. check: verifies the requirements; changes nothing.
+is silent, the link moves only to a primary from which a standby streams. A link that leads to the only primary that
+answers stays. check: verifies the requirements; changes nothing.
 
 Settings: POOLER (this VM's admin addresses, HOST:PORT, one for each process), POOLER_DATABASES (databases to drain;
 default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5), each at most a quarter of the time that is
@@ -104,8 +105,9 @@ def restore(_told: Told) -> None:
 
 
 def primary() -> tuple[str | None, str]:
-    """The primary, and without one the reason. If two members claim to be the primary, the member with the latest
-    promotion. A member that does not answer may be the present primary: then a standby has to stream from the claimant.
+    """The primary, and the reason for a doubt. If two members claim to be the primary, the member with the latest
+    promotion. A member that does not answer may be the present primary: then a standby has to stream from the claimant,
+    and without this proof only a single claimant is named.
     """
     found: dict[str, tuple[int, bool]] = {}
     silent = []
@@ -124,7 +126,7 @@ def primary() -> tuple[str | None, str]:
     if not silent or found[vm][1]:
         return vm, ""
     why = f"{vm} may be a former primary: no standby streams from it, and a member that does not answer may be the primary"
-    return None, "; ".join([why, *silent])
+    return vm if len(found) == 1 else None, "; ".join([why, *silent])
 
 
 def is_followed(vm: str, names: str) -> bool:
@@ -134,20 +136,30 @@ def is_followed(vm: str, names: str) -> bool:
 
 
 def point(told: Told) -> None:
-    why = [""]
+    found: tuple[str | None, str] = None, ""
 
-    def found() -> str | None:
-        vm, why[0] = primary()
-        return vm
+    def is_known() -> bool:
+        nonlocal found
+        found = primary()
+        return not found[1]
 
-    vm = until(found, min(30, told.seconds_left()), 0.5)
-    if not vm:
-        raise Blocked(why[0])
+    until(is_known, min(30, told.seconds_left()), 0.5)
+    vm, doubt = found
     link = Path(setting("CONFIG", "/etc/pgbouncer/pgbouncer.ini"))
+    if not vm or (doubt and not leads_to(link, vm)):
+        raise Blocked(doubt)
+    if doubt:
+        # The start moves no client: a pooler that runs stays at this member too.
+        progress(f"{link} still leads to {vm}, and stays: {doubt}")
+        return
     beside = link.with_suffix(".new")
     beside.unlink(missing_ok=True)
     os.symlink(config_for(vm), beside)
     beside.replace(link)
+
+
+def leads_to(link: Path, vm: str) -> bool:
+    return os.path.realpath(link) == os.path.realpath(config_for(vm))
 
 
 def check(_told: Told) -> Done:

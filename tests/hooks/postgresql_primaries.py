@@ -193,6 +193,51 @@ class OfAFormerPrimary(Members):
         self.assertEqual(os.readlink(os.environ["CONFIG"]), "/etc/pgbouncer/primary-db-0.ini")
 
 
+class OfAPooler(Members):
+    """The other member of a pair, or the standby that would be the proof, is away."""
+
+    def setUp(self):
+        super().setUp()
+        self.link = Path(os.environ["CONFIG"])
+        os.environ["POOLER_CONFIG"] = f"{self.link.parent}/primary-{{vm}}.ini"
+
+    def leads_to(self, vm):
+        self.link.unlink(missing_ok=True)
+        self.link.symlink_to(f"primary-{vm}.ini")
+
+    def test_a_link_to_the_only_primary_that_answers_stays(self):
+        for reports in ({"db-0": primary()}, {"db-0": primary(), "db-2": standby("db-0", streams=False)}):
+            Server.reports = reports
+            self.leads_to("db-0")
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                pgbouncer.point(self.told("db-0"))
+            self.assertRegex(said.getvalue(), "link still leads to db-0, and stays: db-0 may be a former primary")
+            self.assertEqual(os.readlink(self.link), "primary-db-0.ini")
+
+    def test_no_other_link_moves_to_it(self):
+        Server.reports = {"db-0": primary()}
+        with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary"):
+            pgbouncer.point(self.told("db-0"))
+        self.leads_to("db-1")
+        with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary"):
+            pgbouncer.point(self.told("db-0"))
+        self.assertEqual(os.readlink(self.link), "primary-db-1.ini")
+
+    def test_a_link_to_one_of_two_primaries_says_nothing(self):
+        Server.reports = {"db-0": primary(2), "db-2": primary(1)}
+        for vm in ("db-0", "db-2"):
+            self.leads_to(vm)
+            with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary"):
+                pgbouncer.point(self.told("db-0"))
+
+    def test_a_link_stays_nowhere_without_a_primary(self):
+        Server.reports = {"db-0": standby("db-1", streams=False)}
+        self.leads_to("db-0")
+        with self.assertRaisesRegex(Blocked, "^no member is primary"):
+            pgbouncer.point(self.told("db-0"))
+
+
 class Believed(Members):
     def test_a_standby_is_proof_also_a_silent_one(self):
         Server.reports = {"db-0": primary(followers=["db-2"]), "db-2": standby("db-0")}
