@@ -54,12 +54,12 @@ from allclear_hook import (
     without_case,
 )
 from pgbouncer_pooler import Pooler, Poolers, config_for, lacks
-from psql import Psql
+from psql import HAS_ANSWERED, Psql
 
 TIMELINE = """SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
   WHERE NOT pg_is_in_recovery()"""
-FOLLOWERS = """SELECT coalesce(application_name, '?') FROM pg_stat_replication
-  WHERE coalesce(state, 'streaming') = 'streaming'"""
+FOLLOWERS = f"""SELECT coalesce(application_name, '?') FROM pg_stat_replication
+  WHERE coalesce(state, 'streaming') = 'streaming' AND {HAS_ANSWERED}"""
 
 
 def own_processes() -> Poolers:

@@ -20,7 +20,7 @@ from allclear_hook import (
     until,
     without_case,
 )
-from psql import Psql
+from psql import HAS_ANSWERED, Psql
 
 # A standby needs at least the primary's values. With lower values the standby stops, or the replay stops.
 LIMITS = (
@@ -47,6 +47,8 @@ LOOK = f"""SELECT json_build_object(
   'from', (SELECT sender_host || ':' || sender_port FROM pg_stat_wal_receiver),
   'followers', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') FROM pg_stat_replication
     WHERE state = 'streaming'),
+  'heard_from', (SELECT coalesce(json_agg(DISTINCT application_name), '[]') FROM pg_stat_replication
+    WHERE state = 'streaming' AND {HAS_ANSWERED}),
   'user', current_user,
   'superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),
   'slot', current_setting('primary_slot_name'),
@@ -179,10 +181,11 @@ class Group:
         )
 
     def _streams(self, vm: str, primary: str) -> bool:
-        """Whether the answer of a standby, which the primary names as its follower, agrees. Its name may be another's."""
+        """Whether a standby, which the primary names as its follower, agrees by its answer. Its name may be another's. Of a
+        standby that does not answer here the primary has to have a recent answer."""
         said = self.seen.get(vm)
         if said is None:
-            return True
+            return without_case(vm) in map(without_case, self.seen[primary]["heard_from"])
         agrees = said["streams"] and said["timeline"] == self.seen[primary]["timeline"]
         return vm != primary and agrees and not follows_instead(said, primary)
 

@@ -23,6 +23,11 @@ REJECTED = re.compile(
 # The words of the server about a right that the login lacks.
 LACKS_RIGHT = re.compile(r"must be (super|a member|owner)|must have|permission denied|[Oo]nly roles with")
 
+# For a row of pg_stat_replication. A standby answers at least every 10 s (wal_receiver_status_interval). A standby that
+# is gone stays `streaming` in the primary's view until wal_sender_timeout, so only a recent answer counts as proof. The
+# standby's clock gives the time. An account without pg_monitor sees no time.
+HAS_ANSWERED = "coalesce(reply_time > now() - interval '15 s', true)"
+
 
 class Refused(Unreachable):
     """The server answered with an error."""

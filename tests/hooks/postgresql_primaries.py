@@ -51,7 +51,8 @@ class Server:
             raise Unreachable(f"{self.vm}: did not answer within 4 s")
         if statement == LOOK:
             rest = {"system": "1", "lsn": 100, "followers": [], "from": None, "told_to_follow": "", "waited_for": []}
-            return json.dumps({**rest, "synchronous": "", "limits": {}, **Server.reports[self.vm]})
+            said = {**rest, "synchronous": "", "limits": {}, **Server.reports[self.vm]}
+            return json.dumps({"heard_from": said["followers"], **said})
         said = Server.reports[self.vm]
         if statement == pgbouncer.TIMELINE:
             return str(said["timeline"]) if said["primary"] else ""
@@ -244,6 +245,16 @@ class Believed(Members):
         self.assertEqual(self.doubt(), "")
         Server.reports = {"db-0": primary(followers=["DB-1"]), "db-2": standby("db-1", streams=False)}
         self.assertEqual(self.doubt(), "")
+
+    def test_a_silent_standby_is_proof_by_its_recent_answers_to_the_primary_only(self):
+        Server.reports = {"db-0": {**primary(followers=["db-1", "db-2"]), "heard_from": ["db-2"]}}
+        self.assertEqual(self.doubt(), "")
+        Server.reports["db-0"]["heard_from"] = []
+        self.assertRegex(self.doubt(), "no standby streams from it")
+        Server.reports["db-2"] = standby("db-0")
+        self.assertEqual(self.doubt(), "", "its own answer is enough")
+        for statement in (LOOK, pgbouncer.FOLLOWERS):
+            self.assertIn("coalesce(reply_time > now() - interval '15 s', true)", statement)
 
     def test_a_standby_that_contradicts_is_none(self):
         for other in (standby("db-0", streams=False), standby("db-1")):
