@@ -155,17 +155,18 @@ class Group:
         # A member that is silent for another reason may be the primary again soon.
         raise Rejected(why) if self.silent and self.rejecting == set(self.silent) else Blocked(why)
 
-    def doubt(self, primary: str, beside: Collection[str] = ()) -> str:
+    def doubt(self, primary: str, beside: Collection[str] = (), not_by: str = "") -> str:
         """Why this only primary may be a former primary, or an empty text. A member that does not answer may be the present
-        primary, unless the member is one of `beside`; a standby that streams is the proof against that. The timeline is
-        none: a silent member may have a higher one."""
+        primary, unless the member is one of `beside`; a standby that streams is the proof against that, unless the standby
+        is `not_by`. The timeline is none: a silent member may have a higher one."""
         said, silent = self.seen[primary], set(self.silent) - set(beside)
         if not silent:
             return ""
         newer = [vm for vm, other in self.seen.items() if other["system"] == said["system"] and is_newer(other, said)]
         if newer:
             return f"{primary} may be a former primary: {' and '.join(newer)} has a later timeline"
-        if any(self._streams(vm, primary) for vm in following(said)) or all(self._was_replaced(vm, said) for vm in silent):
+        proofs = following(said) - {not_by}
+        if any(self._streams(vm, primary) for vm in proofs) or all(self._was_replaced(vm, said) for vm in silent):
             return ""
         return (
             f"{primary} may be a former primary: no standby streams from it, and a member that does not answer may be the"

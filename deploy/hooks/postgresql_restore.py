@@ -5,7 +5,8 @@
   3. standby.signal and primary_conninfo are written, and the server is started.
   4. A record of WAL that was written on the primary afterwards arrives; then the member joins the synchronous set.
   5. Poolers are moved to the primary, other members that do not follow the primary are told to, and the notes about
-     the switch are removed.
+     the switch are removed. If this member is the only proof that the primary is none of the past, poolers and other
+     members stay where they are.
 A start of the server after any step makes a standby. After a kill the next run begins anew.
 """
 
@@ -46,20 +47,35 @@ GETS_ON_WITHIN = 30
 def restore(told: Told) -> Done:
     here, group = Here(told), Group()
     memory = Memory(f"postgresql-{told.vm}")
+    facts = memory.recall()
     try:
-        primary = fenced(told, here, group, memory.recall())
+        primary = fenced(told, here, group, facts)
     except Blocked:
         if not start_as_before(told, here, group):
             raise
-        primary = fenced(told, here, Group(), memory.recall())
+        group = Group()
+        primary = fenced(told, here, group, facts)
+    doubt = own_doubt(told, group, primary, facts)
     poolers = Poolers(setting("POOLERS", "").split())
     if primary != told.vm:
         rejoin(told, here, group, primary)
     here.place.note(here.path)
+    if doubt:
+        return Done(f"{told.vm} is back alone, and moved no pooler and no other member: {doubt}")
     poolers.point_and_resume(primary)
     gather(told, Group(), primary)
     memory.forget()
     return Done()
+
+
+def own_doubt(told: Told, group: Group, primary: str, facts: dict[str, Any]) -> str:
+    """Why the primary may be a former primary if this standby is no proof, or an empty text. A standby that was down during
+    a promotion streams from the former primary as soon as the standby starts. It loses nothing by that, but poolers and
+    other members would leave the present primary."""
+    streams_here = told.vm in group.seen and group.seen[told.vm]["streams"]
+    if not streams_here or facts.get("to") == primary:
+        return ""
+    return group.doubt(primary, not_by=told.vm)
 
 
 def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
@@ -87,8 +103,8 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
 
 
 def start_as_before(told: Told, here: Here, group: Group) -> bool:
-    """Starts a stopped standby with its own settings, and returns whether it streams. That believes nobody, and may be
-    the proof that the only primary lacks: of two standbys that were stopped, none would be the first to return."""
+    """Starts a stopped standby with its own settings, and returns whether it streams. That believes nobody, and is the
+    proof that this standby needs for its own return: of two standbys that were stopped, none would be the first."""
     copies = Memory(f"postgresql-{told.vm}-data").recall().get("step")
     is_stopped = told.vm in group.silent and not here.pid() and here.standby_signal.exists()
     if copies or not is_stopped or is_cut_off(here) or is_lost(here) or len(group.primaries()) != 1:

@@ -335,22 +335,55 @@ class Believed(Members):
         with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
             postgresql_switch.believe(Told(resources), here, group, "db-2", {})
 
-    def test_of_two_standbys_that_are_stopped_the_first_starts_as_before(self):
+
+class OfItsOwnProof(Members):
+    """db-0 is a standby that was stopped. It leads to db-1, which is the primary or a former one: db-2 is silent."""
+
+    def setUp(self):
+        super().setUp()
         self.has_data(is_standby=True)
         Server.reports = {"db-1": primary()}
-        started = []
+        self.done = []
 
         def start(here):
-            started.append(here.vm)
+            self.done.append("start")
             Server.reports = {"db-0": standby("db-1"), "db-1": primary(followers=["db-0"])}
 
-        with (
+        for patched in (
             patch.object(Here, "start", start),
-            patch.object(postgresql_restore, "rejoin", lambda *_: None),
-            patch.object(postgresql_restore, "gather", lambda *_: None),
+            patch.object(postgresql_restore, "rejoin", lambda *_: self.done.append("rejoin")),
+            patch.object(postgresql_restore, "gather", lambda *_: self.done.append("gather")),
+            patch.object(postgresql_restore.Poolers, "point_and_resume", lambda *_: self.done.append("point")),
         ):
-            self.assertIsInstance(postgresql_restore.restore(self.told("db-0")), Done)
-        self.assertEqual(started, ["db-0"])
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def test_a_standby_starts_as_before_and_brings_back_nobody_else(self):
+        answer = postgresql_restore.restore(self.told("db-0"))
+        self.assertIsInstance(answer, Done)
+        self.assertRegex(
+            answer.reason, "^db-0 is back alone, .*: db-1 may be a former primary: no standby streams from it"
+        )
+        self.assertEqual(self.done, ["start", "rejoin"])
+
+    def test_a_second_run_finds_no_better_proof(self):
+        Memory("postgresql-db-0").remember({"step": "switched", "to": "db-2"})
+        for _ in range(2):
+            self.assertRegex(postgresql_restore.restore(self.told("db-0")).reason, "^db-0 is back alone")
+        self.assertEqual(self.done, ["start", "rejoin", "rejoin"])
+        self.assertEqual(Memory("postgresql-db-0").recall()["to"], "db-2", "that may be the present primary")
+
+    def test_another_proof_counts_as_before(self):
+        both = primary(followers=["db-0", "db-2"])
+        noted = {"step": "switched", "to": "db-1"}
+        Server.reports = {"db-0": standby("db-1"), "db-1": both}
+        self.assertEqual(postgresql_restore.restore(self.told("db-0")).reason, "", "db-2 answers to the primary")
+        Memory("postgresql-db-0").remember(noted)
+        Server.reports["db-1"] = primary(followers=["db-0"])
+        self.assertEqual(postgresql_restore.restore(self.told("db-0")).reason, "", "this VM has handed over to db-1")
+        Server.reports["db-2"] = standby("db-1", streams=False)
+        self.assertEqual(postgresql_restore.restore(self.told("db-0")).reason, "", "everybody answers")
+        self.assertEqual(self.done, ["rejoin", "point", "gather"] * 3)
 
 
 if __name__ == "__main__":
