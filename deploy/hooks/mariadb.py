@@ -142,22 +142,34 @@ def restore(told: Told) -> Answer:
         here, primary = group.here, group.primary()
         if primary is None:
             raise Blocked(nobody_is_writable(group))
-        if group.silent and primary is not here and is_following(here, primary) and not runs(here):
-            # As a restart of the server would do, so nobody has to be believed; it may be the proof.
-            here.ask("START SLAVE ''")
-            here.look_again()
-        if why := doubt(group, primary, seconds=2):
-            raise Blocked(why)
+        alone = settle(group, here, primary)
         if primary is here:
             wrong = lead(group, here)
             wait_for_acknowledgement(group, here, told.affected - {told.vm}, seconds=1)
             memory().forget()
             return Done("; ".join([f"{here.vm} is the primary", *wrong]))
         rejoin(here, primary)
-        # Other members may still follow this member, after an interrupted attempt.
-        wrong = lead(group, primary)
-        memory().forget()
+        if alone:
+            wrong = [f"{here.vm} is back alone, and moved no other member: {alone}"]
+        else:
+            # Other members may still follow this member, after an interrupted attempt.
+            wrong = lead(group, primary)
+            memory().forget()
     return prove(told, wrong)
+
+
+def settle(group: Group, here: Server, primary: Server) -> str:
+    """Raises if the primary may be a former primary. Returns why it may be one if this replica is no proof. A replica that
+    was down during a promotion replicates from the former primary as soon as the replica starts. It loses nothing by that,
+    but other members would leave the present primary."""
+    alone = doubt(group, primary, seconds=2, not_by=here.vm)
+    if alone and primary is not here and is_following(here, primary) and not runs(here):
+        # As a restart of the server would do, so nobody has to be believed; it may be the proof for its own return.
+        here.ask("START SLAVE ''")
+        here.look_again()
+    if alone and (why := doubt(group, primary, seconds=2)):
+        raise Blocked(why)
+    return alone
 
 
 def ready(told: Told) -> Done:

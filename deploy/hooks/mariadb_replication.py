@@ -124,17 +124,20 @@ def was_replaced(silent: str, group: Group, primary: Server) -> bool:
     return False
 
 
-def doubt(group: Group, primary: Server, seconds: float = 0.0, beside: Collection[str] = ()) -> str:
+def doubt(
+    group: Group, primary: Server, seconds: float = 0.0, beside: Collection[str] = (), not_by: str = ""
+) -> str:
     """Why this member may be a former primary, or an empty text. A member that does not answer may be the present
     primary, so a member that replicates from this one is the proof; or the note that this VM has promoted it. Replicas
-    of a primary that was away are given some seconds to connect. Members in `beside` are known to be no primary."""
+    of a primary that was away are given some seconds to connect. Members in `beside` are known to be no primary, and the
+    replication of `not_by` is no proof."""
     if all(vm in beside or was_replaced(vm, group, primary) for vm in group.silent):
         return ""
     if primary.vm != group.vm and memory().recall().get("candidate") == primary.vm:
         return ""
     if seconds:
         reconnect(group, primary, seconds)
-    if any(replicates_from(one, primary) for one in group.others(primary)):
+    if any(replicates_from(one, primary) for one in group.others(primary) if one.vm != not_by):
         return ""
     why = (
         f"{primary.vm} may be a former primary: no member replicates from it, and one that does not answer may be the"

@@ -37,7 +37,7 @@ class Member(Server):
         self.vm, self.name, self.lost, self.error, self.named = vm, vm, "", 0, []
 
     def send(self, *statements):
-        Member.asked += [(self.vm, one) for one in statements if one.startswith(("SET GLOBAL", "CHANGE", "STOP"))]
+        Member.asked += [(self.vm, one) for one in statements if not one.startswith(("SELECT", "SHOW"))]
 
     def answer(self, seconds=None):
         if self.vm not in Member.reports:
@@ -247,28 +247,59 @@ class Believed(Members):
                 with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
                     mariadb_copy.fill(Told({**resources, "ALLCLEAR_EVENT_RESOURCES": affected}))
 
-    def test_a_stopped_replica_starts_as_before_and_may_be_the_proof(self):
+    def test_a_member_whose_data_are_lost_is_no_primary(self):
+        Member.reports = {"db-0": primary(), "db-2": replica("db-1")}
+        with Group(self.told("db-1"), without={"db-1": "has no data"}) as group:
+            self.assertEqual(mariadb_replication.doubt(group, group.primary()), "")
+
+
+class OfItsOwnProof(Members):
+    """db-2 is a replica that was stopped. It follows db-0, which is the primary or a former one: db-1 is silent."""
+
+    def setUp(self):
+        super().setUp()
         Member.reports = {"db-0": primary(), "db-2": replica("db-0", "No")}
+        self.led = []
 
         def ask(member, *statements):
             Member.asked += [(member.vm, one) for one in statements]
             if "START SLAVE ''" in statements:
                 Member.reports["db-2"] = replica("db-0")
 
-        with (
+        for patched in (
             patch.object(Member, "ask", ask),
             patch.object(Member, "look_again", lambda member: member.see(member.answer())),
-            patch.object(mariadb, "prove", lambda told, wrong: Done()),
+            patch.object(mariadb, "lead", lambda group, primary: self.led.append(primary.vm) or []),
+            patch.object(mariadb, "prove", lambda told, wrong: Done("; ".join(wrong))),
         ):
-            self.assertIsInstance(mariadb.restore(self.told("db-2")), Done)
-            Member.reports["db-2"] = replica("db-1", "No")
-            with self.assertRaisesRegex(Blocked, FORMER):
-                mariadb.restore(self.told("db-2"))
+            patched.start()
+            self.addCleanup(patched.stop)
 
-    def test_a_member_whose_data_are_lost_is_no_primary(self):
-        Member.reports = {"db-0": primary(), "db-2": replica("db-1")}
-        with Group(self.told("db-1"), without={"db-1": "has no data"}) as group:
-            self.assertEqual(mariadb_replication.doubt(group, group.primary()), "")
+    def test_a_replica_starts_as_before_and_brings_back_nobody_else(self):
+        Memory("mariadb").remember({"event": "E-0", "candidate": "db-1"})
+        for _ in range(2):
+            answer = mariadb.restore(self.told("db-2"))
+            self.assertIsInstance(answer, Done)
+            self.assertRegex(
+                answer.reason, "^db-2 is back alone, .*: db-0 may be a former primary: no member replicates"
+            )
+        self.assertEqual(Member.asked, [("db-2", "START SLAVE ''")])
+        self.assertEqual(self.led, [], "a second run finds no better proof")
+        self.assertEqual(Memory("mariadb").recall()["candidate"], "db-1", "that may be the present primary")
+
+    def test_a_replica_of_another_member_does_not_start(self):
+        Member.reports["db-2"] = replica("db-1", "No")
+        with self.assertRaisesRegex(Blocked, FORMER):
+            mariadb.restore(self.told("db-2"))
+        self.assertEqual(Member.asked, [])
+
+    def test_another_proof_counts_as_before(self):
+        Member.reports["db-2"] = replica("db-0")
+        Memory("mariadb").remember({"event": "E-1", "candidate": "db-0"})
+        self.assertEqual(mariadb.restore(self.told("db-2")).reason, "", "this VM has handed over to db-0")
+        Member.reports["db-1"] = replica("db-0", "No")
+        self.assertEqual(mariadb.restore(self.told("db-2")).reason, "", "everybody answers")
+        self.assertEqual(self.led, ["db-0", "db-0"])
 
 
 if __name__ == "__main__":
