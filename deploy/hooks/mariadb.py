@@ -83,7 +83,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from allclear_hook import Answer, Blocked, Done, Failed, Told, Unknown, number, serve, until
+from allclear_hook import Answer, Blocked, Done, Failed, Rejected, Told, Unknown, Unreachable, number, serve, until
 from mariadb_check import check
 from mariadb_copy import fill
 from mariadb_data import data_here, place
@@ -165,8 +165,13 @@ def settle(group: Group, here: Server, primary: Server) -> str:
     alone = doubt(group, primary, seconds=2, not_by=here.vm)
     if alone and primary is not here and is_following(here, primary) and not runs(here):
         # As a restart of the server would do, so nobody has to be believed; it may be the proof for its own return.
-        here.ask("START SLAVE ''")
-        here.look_again()
+        try:
+            here.ask("START SLAVE ''")
+            here.look_again()
+        except Rejected:
+            raise
+        except Unreachable as error:
+            raise Blocked(f"{alone}; {error}") from error
     if alone and (why := doubt(group, primary, seconds=2)):
         raise Blocked(why)
     return alone

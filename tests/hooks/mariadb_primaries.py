@@ -12,7 +12,7 @@ import mariadb_copy
 import mariadb_members
 import mariadb_replication
 import mariadb_switch
-from allclear_hook import Blocked, Done, Memory, Told, Unknown, Unreachable
+from allclear_hook import Blocked, Done, Memory, Rejected, Told, Unknown, Unreachable
 from mariadb_members import Group, Server
 
 MEMBERS = "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306 db-2=10.0.0.6:3306"
@@ -286,6 +286,24 @@ class OfItsOwnProof(Members):
         self.assertEqual(Member.asked, [("db-2", "START SLAVE ''")])
         self.assertEqual(self.led, [], "a second run finds no better proof")
         self.assertEqual(Memory("mariadb").recall()["candidate"], "db-1", "that may be the present primary")
+
+    def test_a_replica_whose_start_fails_tells_the_doubt_too(self):
+        unreadable, refused = Unreachable("db-2: error 1201: unreadable"), Rejected("db-2: error 1227: no right")
+        for error, expected, words in (
+            (unreadable, Blocked, f"{FORMER[:-1]}; {unreadable}$"),
+            (refused, Rejected, f"^{refused}$"),
+        ):
+            with patch.object(Member, "ask", side_effect=error), self.assertRaisesRegex(expected, words):
+                mariadb.restore(self.told("db-2"))
+        self.assertEqual(self.led, [])
+
+    def test_a_replica_starts_only_if_nothing_else_is_a_proof(self):
+        for note, reports in (({"candidate": "db-0"}, {}), ({}, {"db-1": replica("db-0")})):
+            Memory("mariadb").remember({"event": "E-1", **note})
+            Member.reports = {"db-0": primary(), "db-2": replica("db-0", "No"), **reports}
+            with patch.object(mariadb, "rejoin", side_effect=ReferenceError), self.assertRaises(ReferenceError):
+                mariadb.restore(self.told("db-2"))
+            self.assertEqual(Member.asked, [])
 
     def test_a_replica_of_another_member_does_not_start(self):
         Member.reports["db-2"] = replica("db-1", "No")
