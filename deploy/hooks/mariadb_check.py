@@ -17,6 +17,7 @@ from mariadb_copy import SIZE, dump_folder
 from mariadb_data import copier_lacks, on_socket, place, socket
 from mariadb_members import Group, Row, Server, memory, option_file, over_tcp
 from mariadb_replication import (
+    ACKNOWLEDGES,
     by_hand,
     has_more,
     is_following,
@@ -31,9 +32,10 @@ from mariadb_rights import lacks, missing, refuses_replication, replication_acco
 
 LEAST = (10, 6)
 VERSION = re.compile(r"(\d+)\.(\d+)\.\d+-MariaDB")
-MORE = """SELECT VERSION() AS version, @@gtid_strict_mode AS strict, @@hostname AS hostname,
+MORE = f"""SELECT VERSION() AS version, @@gtid_strict_mode AS strict, @@hostname AS hostname,
   COALESCE(@@report_host, '') AS report_host, @@event_scheduler AS scheduler,
   @@rpl_semi_sync_master_enabled AS awaits, @@rpl_semi_sync_slave_enabled AS acknowledges,
+  ({ACKNOWLEDGES}) AS is_heard,
   @@innodb_flush_log_at_trx_commit AS flushes, @@sync_binlog AS syncs"""
 EVENTS = """SELECT CONCAT(event_schema, '.', event_name) AS name, status FROM information_schema.events
   WHERE status <> 'DISABLED'"""
@@ -221,7 +223,8 @@ def doubts(group: Group, more: dict[str, Row]) -> Iterator[str]:
 
 def wrong_semi_sync(group: Group, more: dict[str, Row]) -> Iterator[str]:
     for vm in more:
-        is_primary = group.servers[vm].is_primary if vm in group.servers else False
+        server = group.servers.get(vm)
+        is_primary = server.is_primary if server else False
         value, name = (
             (more[vm]["awaits"], "rpl_semi_sync_master_enabled")
             if is_primary
@@ -229,6 +232,8 @@ def wrong_semi_sync(group: Group, more: dict[str, Row]) -> Iterator[str]:
         )
         if is_semi_sync() and value != "1":
             yield f"{vm}: SEMI_SYNC_MS is set, and {name} is off" + ("" if is_primary else f"; {by_hand(vm)}")
+        elif is_semi_sync() and not is_primary and more[vm]["is_heard"] != "1" and server and runs(server):
+            yield f"{vm}: {name} is on, and its connection to the primary is older: no commit waits for it; {by_hand(vm)}"
         if not is_semi_sync() and is_primary and value == "1":
             yield f"{vm}: {name} is on; set SEMI_SYNC_MS, or commits hang while no replica answers"
 

@@ -24,6 +24,9 @@ from mariadb_rights import lacks, quoted, replication_account
 
 # Could not initialize the master info structure, or the relay log's.
 UNREADABLE = (1201, 1871, 1872)
+# Whether the replica acknowledges, and has told the primary so at the begin of its connection.
+ACKNOWLEDGES = """SELECT @@rpl_semi_sync_slave_enabled AND variable_value = 'ON' FROM information_schema.global_status
+  WHERE variable_name = 'RPL_SEMI_SYNC_SLAVE_STATUS'"""
 
 
 def change(primary: Server) -> str:
@@ -284,8 +287,9 @@ def is_semi_sync() -> bool:
 
 def acknowledge(replica: Server) -> None:
     """Has a replica acknowledge again. The servers' configuration does not say so, because a primary would cut its binlog
-    (MDEV-33465), and a restart forgets the rest."""
-    if is_semi_sync() and replica.one("SELECT @@rpl_semi_sync_slave_enabled") != "1":
+    (MDEV-33465), and a restart forgets the rest. The setting alone proves nothing: a hook may have been killed before it
+    told the primary."""
+    if is_semi_sync() and replica.one(ACKNOWLEDGES) != "1":
         replica.ask(
             "SET GLOBAL rpl_semi_sync_slave_enabled = 1",
             # The primary is told at the begin of a connection.

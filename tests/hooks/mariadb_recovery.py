@@ -6,6 +6,7 @@ import unittest
 from unittest.mock import patch
 
 import mariadb
+import mariadb_check
 import mariadb_configuration
 from allclear_hook import Unreachable
 from mariadb_configuration import cuts_less, wrong_configuration
@@ -19,11 +20,14 @@ class Member:
     vm = "db-0"
     look = {"id": "1"}  # noqa: RUF012 -- a report, which nobody changes
 
-    def __init__(self, version="10.11.8-MariaDB-log", acknowledges="0", origins=()):
+    def __init__(self, version="10.11.8-MariaDB-log", acknowledges="0", origins=(), is_set="0"):
         self.version, self.acknowledges, self.origins, self.asked = version, acknowledges, origins, []
+        self.is_set = is_set
 
     def one(self, statement):
-        return self.version if "VERSION" in statement else self.acknowledges
+        if "VERSION" in statement:
+            return self.version
+        return self.acknowledges if "RPL_SEMI_SYNC_SLAVE_STATUS" in statement else self.is_set
 
     def ask(self, *statements):
         self.asked += statements
@@ -94,12 +98,36 @@ class Replaced(unittest.TestCase):
             acknowledge(member)
             self.assertEqual(member.asked[0], "SET GLOBAL rpl_semi_sync_slave_enabled = 1")
             self.assertEqual(member.asked[1:], ["STOP SLAVE '' IO_THREAD", "START SLAVE '' IO_THREAD"])
-            member = Member(acknowledges="1")
+            member = Member(acknowledges="1", is_set="1")
             acknowledge(member)
             self.assertEqual(member.asked, [])
         member = Member()
         acknowledge(member)
         self.assertEqual(member.asked, [])
+
+    def test_a_hook_that_was_killed_after_the_setting_is_repaired_by_the_next_one(self):
+        with patch.dict(os.environ, {"SEMI_SYNC_MS": "1000"}):
+            member = Member(acknowledges="0", is_set="1")
+            acknowledge(member)
+            self.assertIn("START SLAVE '' IO_THREAD", member.asked)
+
+    def test_a_setting_that_the_primary_was_not_told_is_reported(self):
+        def wrong(io="Yes", **report):
+            follows = {"Slave_IO_Running": io, "Slave_SQL_Running": "Yes"}
+            member = types.SimpleNamespace(is_primary=False, follows=follows)
+            more = {"db-0": {"awaits": "0", "acknowledges": "1", "is_heard": "1", **report}}
+            return list(mariadb_check.wrong_semi_sync(types.SimpleNamespace(servers={"db-0": member}), more))
+
+        self.assertEqual(wrong(is_heard="0"), [], "asynchronous")
+        with patch.dict(os.environ, {"SEMI_SYNC_MS": "1000"}):
+            (why,) = wrong(is_heard="0")
+            self.assertRegex(
+                why, "^db-0: rpl_semi_sync_slave_enabled is on, and its connection .*db-0/mariadb/restore$"
+            )
+            self.assertEqual(wrong(), [])
+            self.assertEqual(wrong(io="No", is_heard="0"), [], "the reason is another one")
+            (why,) = wrong(acknowledges="0", is_heard="0")
+            self.assertRegex(why, "rpl_semi_sync_slave_enabled is off")
 
     def test_a_restore_of_a_replica_that_runs_sees_to_it(self):
         member, primary = Member(), types.SimpleNamespace(vm="db-1")
