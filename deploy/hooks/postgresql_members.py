@@ -162,9 +162,8 @@ class Group:
         said, silent = self.seen[primary], set(self.silent) - set(beside)
         if not silent:
             return ""
-        newer = [vm for vm, other in self.seen.items() if other["system"] == said["system"] and is_newer(other, said)]
-        if newer:
-            return f"{primary} may be a former primary: {' and '.join(newer)} has a later timeline"
+        if later := self.contradicts(primary):
+            return f"{primary} may be a former primary: {later}"
         proofs = following(said) - {not_by}
         if any(self._streams(vm, primary) for vm in proofs) or all(self._was_replaced(vm, said) for vm in silent):
             return ""
@@ -172,6 +171,15 @@ class Group:
             f"{primary} may be a former primary: no standby streams from it, and a member that does not answer may be the"
             " present primary"
         )
+
+    def later(self, than: int, system: str) -> str:
+        """The members with a timeline later than this one, which a later primary began, or an empty text."""
+        newer = [vm for vm, said in self.seen.items() if said["system"] == system and timeline(said) > than]
+        return f"{' and '.join(newer)} has a later timeline" if newer else ""
+
+    def contradicts(self, primary: str) -> str:
+        """The members with a later timeline than this primary. They outweigh a note of an earlier switch."""
+        return self.later(timeline(self.seen[primary]), self.seen[primary]["system"])
 
     def _was_replaced(self, vm: str, by: dict[str, Any]) -> bool:
         """Whether a standby still waits for this silent member, and that primary has been promoted since."""

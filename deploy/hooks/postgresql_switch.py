@@ -146,6 +146,16 @@ class Switch:
                 raise Blocked(f"{self.told.vm} is primary again: {error}") from error
             return self.finish()
 
+    def check_timelines(self) -> None:
+        """Raises if a member has a later timeline than this server: a later primary has begun that timeline, and may be
+        silent. The note of the own switch is older."""
+        own, system = self.here.newest_timeline(), self.here.control()["Database system identifier"]
+        if later := self.group.later(own, system):
+            # After `promoting` the later primary may be the candidate.
+            kind = Unknown if self.facts["step"] == "promoting" else Blocked
+            silent = [why for vm, why in self.group.silent.items() if vm != self.told.vm]
+            raise kind("; ".join([f"{self.told.vm} may be a former primary: {later}", *silent]))
+
     def left(self, seconds: float) -> float:
         return max(0.5, min(seconds, self.ends - time.monotonic()))
 
@@ -266,7 +276,7 @@ def believe(told: Told, here: Here, group: Group, primary: str, facts: Mapping[s
 
     A member without data loses nothing. For its return the other VMs of its event, which the primary left before, count
     as lost too: of two members without data none would be the first to return."""
-    if facts.get("to") == primary:
+    if facts.get("to") == primary and not group.contradicts(primary):
         return
     if here.vm in group.silent and may_lead(here, facts) and here.newest_timeline() >= timeline(group.seen[primary]):
         raise Blocked(
@@ -282,7 +292,8 @@ def believe(told: Told, here: Here, group: Group, primary: str, facts: Mapping[s
 def present_primary(told: Told, group: Group) -> str:
     """The primary, also without a standby if this VM has handed over to it: then this server is down."""
     primary = group.primary()
-    if primary and primary == Memory(f"postgresql-{told.vm}").recall().get("to"):
+    noted = Memory(f"postgresql-{told.vm}").recall().get("to")
+    if primary and primary == noted and not group.contradicts(primary):
         return primary
     return group.the_primary()
 
@@ -306,6 +317,7 @@ def failover(told: Told) -> Done:
         return switch.begin()
     if not facts or facts["step"] == "switched":
         switch.group.the_primary()
+    switch.check_timelines()
     return switch.go_on()
 
 
@@ -336,6 +348,7 @@ def undo_failover(told: Told) -> Done:
         believe(told, switch.here, switch.group, primary, switch.facts)
         return switch.finish() if switch.facts.get("to") == primary else Done()
     if switch.facts:
+        switch.check_timelines()
         with Uninterrupted():
             switch.take_back()
     elif primary and (why := switch.group.doubt(primary)):

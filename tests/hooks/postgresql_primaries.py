@@ -77,7 +77,7 @@ class Members(unittest.TestCase):
         (self.data / "pg_wal").mkdir()
         self.control = {
             "Latest checkpoint's TimeLineID": "1", "Min recovery ending loc's timeline": "0",
-            "Database cluster state": "in production",
+            "Database cluster state": "in production", "Database system identifier": "1",
         }  # fmt: skip
         settings = {
             "MEMBERS": MEMBERS,
@@ -334,6 +334,59 @@ class Believed(Members):
         self.has_data(is_standby=True)
         with self.assertRaisesRegex(Blocked, "^db-2 may be a former primary"):
             postgresql_switch.believe(Told(resources), here, group, "db-2", {})
+
+
+class OfANoteThatIsContradicted(Members):
+    """db-0 has a note of its switch to db-1. The later primary db-2 is silent. Its standby db-3 has its timeline."""
+
+    def setUp(self):
+        super().setUp()
+        for patched in (
+            patch.dict(os.environ, {"MEMBERS": MEMBERS + " db-3=10.0.0.7:5432"}),
+            patch.object(postgresql_restore, "start_as_before", lambda *_: False),
+        ):
+            patched.start()
+            self.addCleanup(patched.stop)
+        self.has_data(is_standby=True)
+
+    def noted(self, step):
+        Memory("postgresql-db-0").remember({"step": step, "to": "db-1"})
+        return self.told("db-0")
+
+    def test_the_member_that_it_handed_over_to_is_a_former_primary(self):
+        why = "^db-1 may be a former primary: db-3 has a later timeline; db-2: did not answer within 4 s"
+        Server.reports = {"db-1": primary(2), "db-3": standby("db-1", 3, streams=False)}
+        for step in ("promoting", "switched"):
+            for phase in (postgresql_restore.restore, postgresql_switch.failover, postgresql_switch.undo_failover):
+                with self.assertRaisesRegex(Blocked, why):
+                    phase(self.noted(step))
+        with self.assertRaisesRegex(Unknown, why):
+            postgresql_switch.confirm_failover(self.noted("switched"))
+        with self.assertRaisesRegex(Blocked, "^db-1 may be a former primary: db-3 has a later timeline"):
+            postgresql.drain(self.noted("switched"))
+        self.assertEqual(Server.asked, [])
+
+    def test_nothing_is_taken_back_or_gone_on_with(self):
+        Server.reports = {"db-1": standby("db-0", streams=False), "db-3": standby("db-2", 2)}
+        why = "^db-0 may be a former primary: db-3 has a later timeline; db-2: did not answer within 4 s$"
+        done = []
+        with (
+            patch.object(postgresql_switch.Switch, "take_back", lambda switch: done.append("back")),
+            patch.object(postgresql_switch.Switch, "go_over", lambda switch: done.append("over")),
+            patch.object(postgresql_switch.Switch, "finish", lambda switch: Done()),
+        ):
+            for step, kind in (("stopping", Blocked), ("promoting", Unknown)):
+                for phase in (postgresql_switch.undo_failover, postgresql_switch.failover, postgresql_restore.restore):
+                    with self.assertRaisesRegex(kind, why):
+                        phase(self.noted(step))
+            Server.reports["db-0"] = primary()
+            with self.assertRaisesRegex(Blocked, why):
+                postgresql_switch.undo_failover(self.noted("stopping"))
+            self.assertEqual(done, [])
+            Server.reports = {"db-1": standby("db-0", streams=False), "db-3": standby("db-0", streams=False)}
+            postgresql_switch.undo_failover(self.noted("stopping"))
+            postgresql_switch.failover(self.noted("stopping"))
+        self.assertEqual(done, ["back", "over"])
 
 
 class OfItsOwnProof(Members):
