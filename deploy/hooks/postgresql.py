@@ -28,20 +28,24 @@ Needs: the application_name of every standby is its VM's name; recovery_target_t
 wal_keep_size or an archive for the absence of a member, because replication slots do not move: with primary_slot_name
 there is no switch. `check` reports the missing requirements. Guarantees: never two primaries; no acknowledged write is
 lost, synchronous or not; a member has returned only after replaying WAL that was written on the primary after the
-return. An old primary returns as a standby, however the service starts the server. While a member is silent, a primary
-is believed only if a standby streams from it, or if this VM has handed over to it: the silent member may be the present
-primary. A primary that was replaced without
-this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown origin,
-or goes below a mount point without its disk. Limits: no failover without a running primary (this is no failover manager for crashes).
-No primary at once if the candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate
-answers. No logical slots before 17. No commits on two members while every synchronous standby is absent: the primary
-then acknowledges alone, as synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is
-ever archived: `failover` does not wait for a hanging archive, and reports that.
+return. An old primary returns as a standby, however the service starts the server. While a member is silent, that
+member may be the present primary. Then a primary is believed only if a standby streams from it, if a standby of the
+silent member has an earlier timeline, or if this VM has handed over to it; and never beside a member with a later
+timeline. A standby that is the only proof returns alone: poolers and other members stay. A primary that was replaced
+without this hook is stopped by `restore`, and the writes that only it has are kept. No copy overwrites data of unknown
+origin, or goes below a mount point without its disk.
+
+Limits: no failover without a running primary (this is no failover manager for crashes). No primary at once if the
+candidate is lost at the moment of its promotion: the answer is "unknown" until the candidate answers. No logical slots
+before 17. No commits on two members while every synchronous standby is absent: the primary then acknowledges alone, as
+synchronous_standby_names shows. No guarantee that WAL not yet archived at the switch is ever archived: `failover` does
+not wait for a hanging archive, and reports that.
 
 check: verifies the requirements; changes nothing. checkpoint: flushes, for a short stop. failover: as above. drain: all
-standbys that follow join the synchronous set, and this one leaves it, so that no commit waits. shutdown: the same, and stops a standby. restore:
-follows the present primary; after a crash with pg_rewind, into an empty PGDATA with pg_basebackup; then the member
-joins the synchronous set.    ready: whether that state holds.    role: for the workload's role.
+standbys that follow join the synchronous set, and this one leaves it, so that no commit waits. shutdown: the same, and
+stops a standby. restore: follows the present primary; after a crash with pg_rewind, into an empty PGDATA with
+pg_basebackup; then the member joins the synchronous set. ready: whether that state holds. role: for the workload's
+role.
 
 Settings, in the env table
   PGDATA, PGUSER, PGPASSFILE ...        as for psql
