@@ -111,13 +111,13 @@ def role(told: Told) -> None:
     with Group(told, only=told.vm) as group:
         here = group.here
         if not here.follows and not here.named and not here.is_primary:
-            # A primary with stopped writes, or a server that has lost everything.
+            # Either a primary whose writes are stopped, or a server without data.
             raise Unknown(f"read-only, and follows nobody; if no member is writable, {by_hand(told.vm)}")
         print("primary" if here.is_primary else "replica")
 
 
 def drain(told: Told) -> None:
-    """Gives clients time to move, and disconnects the rest: a frozen server would keep the clients waiting."""
+    """Gives clients SETTLE_MS to move, then disconnects the remaining clients: a frozen server would not answer them."""
     with Group(told) as group:
         primary = group.primary()
         if primary and not doubt(group, primary):
@@ -159,12 +159,13 @@ def restore(told: Told) -> Answer:
 
 
 def settle(group: Group, here: Server, primary: Server) -> str:
-    """Raises if the primary may be a former primary. Returns why it may be one if this replica is no proof. A replica that
-    was down during a promotion replicates from the former primary as soon as the replica starts. It loses nothing by that,
-    but other members would leave the present primary."""
+    """Raises if the primary may be a former primary. Returns the doubt that remains if this replica does not count as
+    proof, or an empty text. A replica that was down during a promotion replicates from the former primary after its start.
+    The replica loses no data, but other members would leave the present primary."""
     alone = doubt(group, primary, seconds=2, not_by=here.vm)
     if alone and primary is not here and is_following(here, primary) and not runs(here):
-        # As a restart of the server would do, so nobody has to be believed; it may be the proof for its own return.
+        # A restart of the server would start the replication too, so the start needs no proof. The replication may then
+        # be the proof for this member's own return.
         try:
             here.ask("START SLAVE ''")
             here.look_again()
@@ -178,14 +179,16 @@ def settle(group: Group, here: Server, primary: Server) -> str:
 
 
 def ready(told: Told) -> Done:
-    """A replica that does not replicate is no second copy, so no other member may leave because of it."""
+    """A replica is ready while the replication runs. Without replication the replica is no second copy, so the other
+    members have to stay in service."""
     with Group(told) as group:
         here, primary = group.here, group.primary()
         if primary is None:
             raise Blocked(nobody_is_writable(group))
         why = doubt(group, primary)
         if why and primary is here and not group.others(here):
-            # Nobody contradicts. As "not ready" the only member that serves could be taken down without a failover.
+            # No member contradicts. A primary that is "not ready" could be stopped without a failover, although no other
+            # member serves.
             return Done(why)
         if why:
             raise Blocked(why)
@@ -197,7 +200,8 @@ def ready(told: Told) -> Done:
 
 
 def rejoin(here: Server, primary: Server) -> None:
-    """Changes nothing before all later errors are excluded."""
+    """Makes this member a replica of the primary. All checks precede the first change, so a failed check changes nothing.
+    """
     named = names_connections(here)
     if named:
         raise Failed(f"{here.vm}: {named}")
@@ -214,7 +218,7 @@ def rejoin(here: Server, primary: Server) -> None:
 
 
 def prove(told: Told, wrong: list[str]) -> Answer:
-    """A new transaction has to arrive: running threads prove little."""
+    """Waits until a new transaction of the primary has arrived: running threads are no proof that data arrive."""
     with Group(told) as group:
         here, primary = group.here, group.primary()
         if primary is None:

@@ -1,4 +1,5 @@
-"""The effect of a restart of this VM's server: a running server has later changes, and does not show the files' values.
+"""The options with which this VM's server starts. A running server shows present values only, and statements may have
+changed these values since the start.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from pathlib import Path
 from allclear_hook import Failed, Unreachable, call
 from mariadb_members import Server
 
-# The origin of a variable's value: a file and its path, the command line, or a statement.
+# `origin` is CONFIG for a value from a file, COMMAND-LINE for an argument, and SQL for a statement.
 ORIGIN = """SELECT LOWER(variable_name) AS name, global_value AS value, global_value_origin AS origin
   FROM information_schema.system_variables WHERE variable_name IN ('READ_ONLY', 'RPL_SEMI_SYNC_SLAVE_ENABLED')"""
 FILES = re.compile(r"--(no-defaults$|defaults-(file|extra-file|group-suffix)=)")
 ON = ("1", "ON", "TRUE")
-# MDEV-33465: the first release of each series that cuts a binlog only with init_rpl_role = SLAVE, instead of
-# rpl_semi_sync_slave_enabled. The series between them ended without the change; all later series have it.
+# MDEV-33465: after a crash, a server with rpl_semi_sync_slave_enabled = 1 cuts transactions off its binlog. From these
+# releases on, only a server with init_rpl_role = SLAVE does. Series that are missing here ended without the change, up to
+# ALL_CUT_LESS_SINCE.
 CUTS_LESS_SINCE = {(10, 6): 19, (10, 11): 9, (11, 1): 6, (11, 2): 5, (11, 4): 3}
 ALL_CUT_LESS_SINCE = (11, 6)
 NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -27,7 +29,8 @@ WHY = {
 
 
 def wrong_configuration(here: Server) -> Iterator[str]:
-    """Whether read_only and other options are in the files of the start command."""
+    """Reports the options that a restart of the server would lack. If the files of the start command cannot be read, the
+    report covers only the options whose origin the server knows."""
     try:
         options = configured(here)
     except (Failed, Unreachable, OSError, ValueError) as error:
@@ -51,12 +54,12 @@ def is_on(options: Mapping[str, str], name: str) -> bool:
 
 
 def wrong_recovery(here: Server, options: Mapping[str, str]) -> Iterator[str]:
-    """Options with which a primary that crashed cuts transactions off its binlog when it starts, also those that a replica
-    has acknowledged: it would come back behind its replicas, and as the primary without acknowledged writes."""
+    """Reports the options with which a crashed primary cuts transactions off its binlog at the next start. A replica may
+    have acknowledged these transactions. The primary would then return without acknowledged writes."""
     version = here.one("SELECT VERSION()")
     effect = "after a crash this server cuts transactions off its binlog that a replica may have acknowledged (MDEV-33465)"
     if cuts_less(version):
-        # As the server reads it: a name, its first letters, or its number.
+        # The server accepts the name of a role, the first letters of the name, or the number of the role.
         role = options.get("init_rpl_role", "").upper()
         if role == "1" or (role and "SLAVE".startswith(role)):
             yield f"{here.vm}: its configuration says init_rpl_role = {role}: {effect}; remove it"
@@ -69,6 +72,7 @@ def wrong_recovery(here: Server, options: Mapping[str, str]) -> Iterator[str]:
 
 
 def cuts_less(version: str) -> bool:
+    """Whether only init_rpl_role = SLAVE makes this version cut its binlog, and not rpl_semi_sync_slave_enabled."""
     found = NUMBER.match(version)
     if not found:
         return False
@@ -77,7 +81,7 @@ def cuts_less(version: str) -> bool:
 
 
 def configured(here: Server) -> dict[str, str]:
-    """Options from the files and the command line; the last value counts."""
+    """Reads the options from the configuration files and the command line. The last value of an option counts."""
     found = here.ask("SELECT @@pid_file AS pid_file, @@datadir AS datadir")[0][0]
     pid = int((Path(found["datadir"]) / found["pid_file"]).read_text())
     command = Path(f"/proc/{pid}/cmdline").read_text(errors="surrogateescape").split("\0")[1:-1]
@@ -87,7 +91,8 @@ def configured(here: Server) -> dict[str, str]:
 
 
 def parsed(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """`--skip-read-only`, `--loose-read_only`, `--read-only=ON` and so on."""
+    """Yields name and value of each option. The server accepts several spellings, such as `--skip-read-only`,
+    `--loose-read_only` and `--read-only=ON`."""
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_").lower().removeprefix("loose_")

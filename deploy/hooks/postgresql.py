@@ -89,7 +89,7 @@ def checkpoint(told: Told) -> Done:
     group = Group()
     claimed = group.primary()
     if claimed and (why := group.doubt(claimed)):
-        # A checkpoint harms nobody; standbys are not moved to a primary that may be a former one.
+        # A checkpoint is harmless. Standbys are not moved, because this primary may be a former primary.
         if told.vm in group.seen:
             group.servers[told.vm].ask("CHECKPOINT", told.seconds_left())
         return Done(why)
@@ -112,9 +112,9 @@ def drain(told: Told) -> Done | NotApplicable:
 
 
 def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
-    """No commit may wait for a standby whose VM goes away."""
+    """Takes the standbys of the event out of the synchronous set, so that no commit waits for a VM that is down."""
     if setting("SYNCHRONOUS", ""):
-        # Other standbys take the place of the one that leaves.
+        # The other standbys join the synchronous set, because this standby leaves the set.
         gather(told, group, primary)
     now = synchronous(group, primary)
     if primary == told.vm or not now & told.affected:
@@ -127,7 +127,8 @@ def leave(told: Told, group: Group, primary: str) -> Done | NotApplicable:
         wanted = " and ".join(sorted(others))
         raise Blocked(f"{wanted} would have to follow {primary}: without {told.vm} too few members have each commit")
     if not change_synchronous(group.servers[primary], left):
-        # With the new set, the next attempt would find nothing to do, while commits wait.
+        # The former set is written again. With the new set, the next attempt would end without a change, while commits
+        # still wait.
         set_synchronous(group.servers[primary], now)
         raise Blocked(f"commits on {primary} still wait for {told.vm}, or for standbys that do not answer")
     return Done()
@@ -142,7 +143,8 @@ def shutdown(told: Told) -> Done:
     if told.vm in group.seen:
         here.must_be(group.servers[told.vm])
     if here.is_stopping():
-        # The former primary: every further archived segment is a gain.
+        # The former primary has written its last checkpoint, and may still archive WAL. Archiving goes on until the VM
+        # stops, so that the archive gets as much WAL as possible.
         return Done(f"{told.vm} is shut down, and ends with: {here.in_the_way()}")
     everybody = Group()
     try:
@@ -150,15 +152,15 @@ def shutdown(told: Told) -> Done:
     except (Blocked, Rejected) as error:
         if setting("SYNCHRONOUS", "") and here.pid():
             raise Failed(str(error)) from error
-        # Nobody is told to wait for another standby, or nothing is left to stop.
+        # Without SYNCHRONOUS no commit waits for this standby. Without a process no server has to stop.
         progress(str(error))
         here.stop()
         return Done()
-    # An operator may have skipped the drain, and a policy may leave it out.
+    # The drain hook may not have run: an operator can skip the hook, and a policy can omit the hook.
     try:
         leave(told, everybody, primary)
     except Blocked as error:
-        # `on_failure` of the hook decides, instead of one attempt after the other.
+        # A failed hook ends now, and `on_failure` decides. A blocked hook would repeat its attempts until the timeout.
         raise Failed(error.reason) from error
     here.stop()
     return Done()
@@ -171,7 +173,8 @@ def ready(told: Told) -> Done:
     if told.vm not in group.seen:
         raise Blocked(group.silent[told.vm])
     if group.primaries() == list(group.seen) == [told.vm] and (why := group.doubt(told.vm)):
-        # Nobody contradicts. As "not ready" the only member that serves could be taken down without a failover.
+        # No member contradicts. A primary that is "not ready" could be stopped without a failover, although no other
+        # member serves.
         return Done(why)
     primary = group.the_primary()
     lack = behind(told, group, primary) if primary != told.vm else ""

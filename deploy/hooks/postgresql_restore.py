@@ -5,8 +5,8 @@
   3. standby.signal and primary_conninfo are written, and the server is started.
   4. A record of WAL that was written on the primary afterwards arrives; then the member joins the synchronous set.
   5. Poolers are moved to the primary, other members that do not follow the primary are told to, and the notes about
-     the switch are removed. If this member is the only proof that the primary is none of the past, poolers and other
-     members stay where they are.
+     the switch are removed. If this standby is the only proof of the primary, poolers and other members stay where they
+     are, and the notes remain.
 A start of the server after any step makes a standby. After a kill the next run begins anew.
 """
 
@@ -69,8 +69,8 @@ def restore(told: Told) -> Done:
 
 
 def own_doubt(told: Told, group: Group, primary: str, facts: dict[str, Any]) -> str:
-    """Why the primary may be a former primary if this standby is no proof, or an empty text. A standby that was down during
-    a promotion streams from the former primary as soon as the standby starts. It loses nothing by that, but poolers and
+    """The doubt about the primary that remains if this standby does not count as proof, or an empty text. A standby that
+    was down during a promotion streams from the former primary after its start. The standby loses no data, but poolers and
     other members would leave the present primary."""
     streams_here = told.vm in group.seen and group.seen[told.vm]["streams"]
     if not streams_here or facts.get("to") == primary:
