@@ -26,7 +26,8 @@ Guarantees
   writes are left to an operator.
 - While a member does not answer, no hook believes a former primary that still accepts writes: a primary is proven by a
   member that follows it now, by a replica of the silent member that it was promoted after, by a majority of the
-  Sentinels, or by the notes of a switch on this VM. Without proof nobody is told to follow it, and `restore` waits.
+  Sentinels, or by the notes of a switch on this VM. Without proof nobody is told to follow it, and `restore` waits. A
+  replica that is the only proof returns alone.
 - Without Sentinel no replica is told to follow a primary that lacks some of the replica's writes: `restore` is blocked,
   and names the way to save these writes.
 - Writes are interrupted without a result at most twice for one event.
@@ -143,11 +144,14 @@ def restore(told: Told) -> Done:
     progress(f"{primary} is the primary")
     if not primary.is_at(seen[own].follows) and (why := cluster.keeps(own, primary, seen)):
         raise Blocked(why)
-    cluster.gather(primary, seen)
+    doubt = cluster.own_doubt(primary, seen)
+    cluster.gather(primary, {member: seen[member] for member in (own, primary)} if doubt else seen)
     if primary is not own:
         written = primary.look()
         if not until(lambda: has_arrived(own, written), told.seconds_left() - 1, every=0.02):
             raise Blocked(why_it_lacks(own, primary, written))
+    if doubt:
+        return Done(f"{own} is back alone, and moved no other member: {doubt}")
     memory().forget()
     return Done()
 

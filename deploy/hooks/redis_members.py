@@ -93,12 +93,19 @@ class Cluster:
         waiting = [view for view in seen.values() if silent.is_at(view.follows)]
         return any(by.former == view.history and by.holds_all_of(view) for view in waiting)
 
-    def is_proven(self, primary: Member, seen: Seen) -> bool:
-        """Whether a member follows this primary now, or this VM's member has stepped down for it."""
+    def own_doubt(self, primary: Member, seen: Seen) -> str:
+        """The doubt about the primary that remains if this replica does not count as proof, or an empty text. A replica that
+        was down during a promotion follows the former primary after its start."""
+        if not self.unseen or primary is self.own or self._claimed(seen)[1] or self.is_proven(primary, seen, self.own):
+            return ""
+        return f"only {self.own} follows {primary}, which may be a former primary: {'; '.join(self.unseen.values())}"
+
+    def is_proven(self, primary: Member, seen: Seen, not_by: Member | None = None) -> bool:
+        """Whether a member other than `not_by` follows this primary now, or this VM's member has stepped down for it."""
         stepped_down = self.own in seen and not seen[self.own].is_primary
         if stepped_down and memory().recall().get("to") == primary.vm:
             return True
-        return any(self._follows(member, primary, seen) for member in self.members.values())
+        return any(self._follows(member, primary, seen) for member in self.members.values() if member is not not_by)
 
     def _follows(self, member: Member, primary: Member, seen: Seen) -> bool:
         entry = member.entry(seen[primary])

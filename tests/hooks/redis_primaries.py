@@ -225,6 +225,22 @@ class Restored(Members):
                 self.restore("db-0")
             self.assertIn(("db-0", "follow", "db-1"), self.asked)
 
+    def test_a_replica_that_is_the_only_proof_of_the_primary_brings_back_nobody_else(self):
+        Memory("redis").remember({"to": "db-1", "history": OLD, "offset": 900})
+        alone = {"db-0": primary(7002), "db-2": replica(7000), "db-3": replica(7001, offset=900, link="down")}
+        with patch.dict(os.environ, {"MEMBERS": MEMBERS + " db-3=127.0.0.1:7003"}):
+            self.reports = alone
+            answer = self.restore("db-2")
+            self.assertIsInstance(answer, Done)
+            why = "^db-2 is back alone, .*: only db-2 follows db-0, which may be a former primary: db-1 does not answer"
+            self.assertRegex(answer.reason, why)
+            self.assertEqual(sorted(self.asked), [("db-0", "CONFIG", "REWRITE"), ("db-2", "CONFIG", "REWRITE")])
+            self.assertEqual(Memory("redis").recall()["to"], "db-1", "that may be the present primary")
+            for proof in ({"db-1": replica(7000)}, {"db-0": primary(7002, 7001)}):
+                self.reports, self.asked = {**alone, **proof}, []
+                self.assertEqual(self.restore("db-2").reason, "")
+                self.assertIn(("db-3", "follow", "db-0"), self.asked)
+
     def test_another_member_with_more_is_left_alone(self):
         self.reports = {"db-0": primary(7001), "db-1": replica(7000), "db-2": replica(7001, history=OTHER)}
         self.restore("db-0")
