@@ -44,6 +44,7 @@ mod outcome;
 mod session;
 mod session_end;
 mod step;
+mod talk;
 mod tracker;
 
 use std::path::PathBuf;

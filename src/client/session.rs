@@ -1,12 +1,11 @@
 //! The stream to the replica: connected until the workload stops, kept alive, and resumed after a loss.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
@@ -19,6 +18,7 @@ use super::hook::Hook;
 use super::journal::Act;
 use super::outcome::Outcome;
 use super::session_end::SessionEnd;
+use super::talk::Talk;
 use super::tracker::AttemptTracker;
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
@@ -26,17 +26,13 @@ use allclear_wire::pb::allclear::workload::v1::to_workload::Message as Heard;
 use allclear_wire::pb::allclear::workload::v1::workloads_client::WorkloadsClient;
 
 /// A registration is answered when the registration is in the log, or after 10 s.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Outcomes sent again with a heartbeat: a replica takes no more than 50 messages a second.
 const REPEATED: usize = 10;
 /// The largest message of a replica.
 const LARGEST: usize = 1024 * 1024;
 const LONGEST_ID: usize = 512;
-/// Minimum interval between progress reports of running handlers.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const LEASES: (u64, u64) = (1_000, 300_000);
-/// A goodbye without a request to unregister gets no answer, and need not be waited for.
-const PARTS_WITHIN: Duration = Duration::from_secs(1);
 const LATEST_DIAL: Duration = Duration::from_secs(30);
 /// For at most this long after the stop, outcomes without an acknowledgement are delivered before the goodbye: with a
 /// journal in memory, no later process repeats the outcomes.
@@ -242,65 +238,5 @@ impl Dialler {
             Err(outcome) => talk.outcome(attempt, &outcome).await?,
         }
         Ok(())
-    }
-}
-
-struct Talk {
-    say: mpsc::Sender<v1::FromWorkload>,
-    heard: Streaming<v1::ToWorkload>,
-    /// Attempts whose outcome was sent in this session and need not be sent again yet, the earliest first.
-    told: VecDeque<String>,
-    lease: Duration,
-    /// Time of the last message of the replica.
-    at: Instant,
-    /// Time from which progress may be sent again.
-    progress_at: Instant,
-}
-
-impl Talk {
-    async fn say(&self, message: Say) -> Result<(), SessionEnd> {
-        let message = v1::FromWorkload { message: Some(message) };
-        match timeout(self.lease, self.say.send(message)).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(SessionEnd::lost("the replica ended the session")),
-            Err(_) => Err(SessionEnd::lost("the replica takes nothing any more")),
-        }
-    }
-
-    async fn beat(&self, role: v1::Role) -> Result<(), SessionEnd> {
-        self.say(Say::Heartbeat(v1::Heartbeat { role: role.into() })).await
-    }
-
-    async fn outcome(&self, attempt: String, outcome: &Outcome) -> Result<(), SessionEnd> {
-        let news = Some(v1::report::News::Outcome(outcome.told()));
-        self.say(Say::Report(v1::Report { attempt, news })).await
-    }
-
-    async fn report(&mut self, desk: &AttemptTracker) -> Result<(), SessionEnd> {
-        let now = Instant::now();
-        let may_progress = now >= self.progress_at;
-        let due = desk.due(&mut self.told, may_progress);
-        if due.iter().any(|report| !matches!(report.news, Some(v1::report::News::Outcome(_)))) {
-            self.progress_at = now + PROGRESS_EVERY;
-        }
-        for report in due {
-            self.say(Say::Report(report)).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends a goodbye, and waits until the replica has received the goodbye, or has answered with a refusal.
-    async fn part(mut self, unregister: bool) -> Result<(), SessionEnd> {
-        self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
-        drop(self.say);
-        let rest = async {
-            while self.heard.message().await?.is_some() {}
-            Ok(())
-        };
-        match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {
-            Ok(answer) => answer,
-            Err(_) if unregister => Err(SessionEnd::lost("the replica does not answer")),
-            Err(_) => Ok(()),
-        }
     }
 }

@@ -84,7 +84,7 @@ async fn the_same_facts_are_on_standard_input_as_json() {
 #[tokio::test]
 async fn the_exit_status_is_the_outcome() {
     let failed = |reason: &str| HookOutcome::Failed(reason.to_owned());
-    // It ended half way.
+    // The hook ended half way.
     let killed = |reason: &str| HookOutcome::Unknown(reason.to_owned());
     for (script, expected) in [
         ("exit 0", HookOutcome::Done),

@@ -74,7 +74,7 @@ async fn the_shutdown_of_the_vm_leaves_an_unknown_outcome_and_no_cancellation() 
         assert!(!lives(process));
         drop(runner);
         let (runner, _) = bench.open();
-        assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "it stays so");
+        assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "the outcome stays");
     }
 }
 
@@ -171,7 +171,7 @@ async fn when_a_supervisor_is_killed_its_hook_is_ended_and_the_outcome_is_lost()
     assert!(!lives(hook) && !lives(grandchild));
     drop(runner);
     let (runner, _) = bench.open();
-    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "it stays so");
+    assert_eq!(runner.known(ATTEMPT), Some(AttemptState::Ended(ended)), "the outcome stays");
 }
 
 #[tokio::test]

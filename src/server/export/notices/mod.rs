@@ -13,6 +13,7 @@ mod local_events;
 mod message;
 mod pending;
 pub mod receiver;
+mod sentence;
 mod signature;
 
 use futures_util::future::join_all;
