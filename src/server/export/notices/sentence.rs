@@ -1,4 +1,4 @@
-//! The sentences of the notifications about events, and the help for a person who has to act.
+//! The sentences of notifications about events, and the command for an operator who has to act.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub(super) fn of_event(notice: &Notification, event: &Value, primaries: &[String
     }
 }
 
-/// What has become of an event that waits no longer.
+/// The course of an event after the end of a wait.
 fn has_gone_on(event: &Value) -> &'static str {
     match (event["stage"].as_str(), event["outcome"].as_str()) {
         (Some("approved"), _) => "was approved",
@@ -56,7 +56,7 @@ fn has_gone_on(event: &Value) -> &'static str {
     }
 }
 
-/// What the event lacked when it went on, by the code and the hook of its blocker.
+/// The condition without which the event went on, from the code and the hook of the blocker.
 fn lack((code, hook): (&str, &str)) -> String {
     match code {
         _ if !hook.is_empty() => format!("{hook} was not done ({})", code.replace('_', " ")),
@@ -68,7 +68,7 @@ fn lack((code, hook): (&str, &str)) -> String {
     }
 }
 
-/// What a person runs and opens to find out more, for notifications on which a person has to act.
+/// The command to run and the page to open, for notifications on which an operator has to act.
 pub(super) fn further_help(notice: &Notification, page: Option<&str>, doctor: &str) -> Option<String> {
     let command = match (notice.kind, &notice.subject) {
         (NotificationKind::Blocked, NotificationSubject::Event(id)) => {
@@ -101,7 +101,7 @@ fn waited_for(notice: &Notification) -> (&str, &str) {
     what.split_once('/').unwrap_or((what, ""))
 }
 
-/// The blocker of the notification among the blockers of the event; the first one if that blocker is gone.
+/// The blocker of the notification among the blockers of the event. The first blocker of the event, if that blocker is gone.
 fn blocker_of<'a>(notice: &Notification, event: &'a Value) -> &'a Value {
     let (code, hook) = waited_for(notice);
     let others = event["other_blockers"].as_array().into_iter().flatten();

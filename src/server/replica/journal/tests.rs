@@ -1,3 +1,5 @@
+//! The journal after a restart, on a disk that refuses a write, and with damaged files.
+
 use super::*;
 use allclear_core::apply::apply;
 use allclear_core::isolation::reconciliation::is_entry_needed;
