@@ -38,6 +38,7 @@ from postgresql_server import Here, timelines
 from postgresql_switch import believe, undo_failover
 
 OURSELVES = "allclear_hook"
+SEGMENT = re.compile("[0-9A-F]{24}")
 # The complaint of pg_waldump about the end of the WAL of a server that crashed.
 END_OF_WAL = re.compile(r"error in WAL record at|could not find a valid record after")
 # A standby without progress for so long, despite new WAL, has a reason in its log. Seconds.
@@ -128,11 +129,12 @@ def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
         rewind(told, here, group, primary, memory)
     elif has_diverged(here, group, primary):
         if setting("LOST_WRITES", "keep") != "discard" and (why := kept(here, group, primary)):
-            what = "was writable beside it, and has been stopped" if spoilt == "fenced" else "was not running"
+            beside = "followed another member" if told.vm in group.seen else "was not running"
+            what = "was writable beside it, and has been stopped" if spoilt == "fenced" else beside
             raise Failed(
                 f"{told.vm} {why}, {primary} was promoted without it, and {told.vm} {what}; its data were not changed. "
-                f"Look for writes that only it has; when there are none to keep, run pg_rewind, empty {here.path}, or set "
-                f"LOST_WRITES = discard"
+                f"Look for writes that only it has; when there are none to keep, set LOST_WRITES = discard for one "
+                f"restore, or empty {here.path}"
             )
         rewind(told, here, group, primary, memory)
     if here.is_stopping():
@@ -180,16 +182,35 @@ def history(group: Group, primary: str) -> dict[int, str]:
 
 def kept(here: Here, group: Group, primary: str) -> str:
     """What speaks against a loss of this server's WAL outside the primary's history, or an empty text: proof that
-    this WAL commits nothing."""
-    control = here.control()
-    timeline = max(timelines(control))
-    fork = history(group, primary).get(timeline)
-    if not fork:
-        return f"has a timeline {timeline} of its own"
-    size = int(control["Bytes per WAL segment"])
-    names = [path.name for path in (here.path / "pg_wal").glob(f"{timeline:08X}" + "[0-9A-F]" * 16)]
-    if not any(position(f"{name[8:16]}/0") + (int(name[16:], 16) + 1) * size > position(fork) for name in names):
-        return ""
+    this WAL commits nothing. The control file names the timeline of the last checkpoint, so the server may have WAL of
+    later timelines, and each of them counts."""
+    control, seen = here.control(), group.seen.get(here.vm)
+    forks, now = history(group, primary), group.seen[primary]["timeline"]
+    names = [path.name for path in (here.path / "pg_wal").iterdir() if SEGMENT.fullmatch(path.name)]
+    known = {*timelines(control), *(int(name[:8], 16) for name in names)}
+    if seen and seen["timeline"]:
+        known.add(seen["timeline"])
+    oldest, size = timelines(control)[0], int(control["Bytes per WAL segment"])
+    for timeline in sorted(known - {now}):
+        fork = forks.get(timeline)
+        if timeline < oldest:
+            continue
+        if not fork:
+            return f"has a timeline {timeline} of its own"
+        ends = [segment_end(name, size) for name in names if int(name[:8], 16) == timeline]
+        if any(end > position(fork) for end in ends) and (why := commits(here, timeline, fork)):
+            return why
+    return ""
+
+
+def segment_end(name: str, size: int) -> int:
+    """The position in the WAL at the end of a segment of this size in bytes."""
+    return position(f"{name[8:16]}/0") + (int(name[16:], 16) + 1) * size
+
+
+def commits(here: Here, timeline: int, fork: str) -> str:
+    """The transactions that this server committed on the timeline after the position `fork`, the reason why this is not
+    known, or an empty text."""
     command = [here.program("pg_waldump"), "-p", str(here.path / "pg_wal"), "-t", str(timeline), "-s", fork]
     try:
         ran = subprocess.run(

@@ -217,6 +217,55 @@ async fn writes_that_only_a_crashed_member_has_are_kept_until_they_may_be_discar
     all_have(trio, 2);
 }
 
+/// A standby has the only copy of acknowledged writes after a promotion by hand of another standby. Its control file is
+/// that of an earlier timeline, because no restartpoint came since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_only_a_standby_has_are_kept_without_a_restartpoint() {
+    if !is_installed::<Postgresql>() {
+        return;
+    }
+    let stage = Stage::<Postgresql>::bare().await;
+    let trio = &stage.trio;
+    for _ in 0..2 {
+        let primary = stage.primary();
+        let others: Vec<_> = (0..VMS.len()).filter(|place| *place != primary).collect();
+        trio.kill(primary);
+        Postgresql::promote(trio, &others);
+        let now = stage.primary();
+        for place in (0..VMS.len()).filter(|place| *place != now) {
+            Hook::until_done::<Postgresql>(trio, place, "restore", &[]);
+        }
+    }
+    let primary = stage.primary();
+    let [standby, promoted] = [1, 2].map(|step| (primary + step) % VMS.len());
+    trio.kill(promoted);
+    let last = [["99".to_owned()]];
+    ask(trio, primary, "insert into rows values (99, 1)").unwrap();
+    let has_last = |place| ask(trio, place, "select client from rows where client = 99");
+    until("the row", || {
+        has_last(standby).and_then(|rows| if rows == last { Ok(()) } else { Err(format!("{rows:?}")) })
+    });
+    let known =
+        "select greatest(timeline_id, min_recovery_end_timeline) from pg_control_checkpoint(), pg_control_recovery()";
+    assert_ne!(ask(trio, standby, known).unwrap(), [["3"]], "a restartpoint hides the fault");
+    trio.kill(primary);
+    fs::write(trio.vms[primary].data().join("standby.signal"), "").unwrap();
+    trio.own(&trio.vms[primary].data().join("standby.signal")).unwrap();
+    Postgresql::boot(trio, promoted);
+    Postgresql::promote(trio, &[promoted]);
+    Postgresql::boot(trio, primary);
+    until("an answer", || ask(trio, primary, "select 1"));
+    for place in [standby, primary] {
+        let ended = Hook::run::<Postgresql>(trio, place, "restore", &[]);
+        assert!(ended.status == FAILED && ended.said.contains(" committed transactions after "), "{ended:?}");
+        assert_eq!(has_last(place).unwrap(), last, "the row is kept");
+    }
+    for place in [standby, primary] {
+        Hook::until_done::<Postgresql>(trio, place, "restore", DISCARD);
+    }
+    assert_eq!(has_last(standby).unwrap(), [[""; 1]; 0]);
+}
+
 /// A standby that somebody started as a primary, without a promotion: nothing shows which of the two has the writes to
 /// keep.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
