@@ -52,7 +52,9 @@ pub(super) const HOLD: &str = "\
 Examples:
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2h --reason 'backup running'
   allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 2026-01-31T12:00:00Z --reason 'night shift'
+  allclear hold 7B4C33D2-0D4F-4E5B-9C8E-2F6A1D0B7E11 --until 1h --no-hooks --reason 'move the primary by hand'
 
+Shortly before the notice ends, the hooks run although the event is held; with --no-hooks they do not. \
 `allclear explain` shows the event's id, and this command with all arguments. When the notice ends, Azure starts the \
 event even if the event is held: see `notice ends` in the output of explain.";
 

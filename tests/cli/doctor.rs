@@ -102,7 +102,7 @@ impl Bench {
     }
 
     /// Asserts that `check` fails, and that no other check fails.
-    fn fails(&self, text: &str, check: &str, what: &str) {
+    pub(super) fn fails(&self, text: &str, check: &str, what: &str) {
         let (code, findings) = self.asked(text);
         let failed: Vec<&Value> = findings.iter().filter(|finding| finding["verdict"] == "fail").collect();
         assert_eq!(code, Some(1), "{findings:#?}");
@@ -211,30 +211,6 @@ fn a_peer_that_does_not_answer_and_one_that_is_no_replica_are_told() {
     let held = TcpListener::bind(bench.addresses[2]).unwrap();
     bench.fails(&bench.pair(), "peer", "no answer within 500ms");
     drop(held);
-}
-
-#[test]
-fn a_metadata_endpoint_that_is_not_one_is_told() {
-    let bench = Bench::new();
-    let [(_held, nobody)] = free_addresses();
-    bench.fails(&bench.text().replace(&bench.endpoint, &format!("http://{nobody}")), "metadata", "refuses connections");
-    let html = TcpListener::bind("127.0.0.3:0").unwrap();
-    let address = html.local_addr().unwrap();
-    let serving = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let (mut met, _) = html.accept().unwrap();
-            let mut first = String::new();
-            BufReader::new(met.try_clone().unwrap()).read_line(&mut first).unwrap();
-            met.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno").unwrap();
-        }
-    });
-    bench.fails(&bench.text().replace(&bench.endpoint, &format!("http://{address}")), "metadata", "status 400");
-    serving.join().unwrap();
-    let unnamed = bench.text().replace(&bench.endpoint, &format!("http://{nobody}")).replace("name = \"db-0\"\n", "");
-    let (code, findings) = bench.asked(&unnamed);
-    assert!(code == Some(1) && any(&findings, "the name of this VM is not known"), "{findings:#?}");
-    // No event would ever name this replica.
-    bench.fails(&bench.alone().replace("\"db-0\"", "\"db-7\""), "name", "calls this VM db-0");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod confidence;
 mod demo;
 mod doctor;
 mod doctor_clock;
+mod doctor_metadata;
 mod doctor_user;
 mod exits;
 mod fake_cloud;

@@ -70,6 +70,11 @@ async fn events(config: &Config, endpoint: &Endpoint) -> Vec<Finding> {
             let advice = "the first read enables Scheduled Events; Azure may need two minutes: run doctor again then";
             vec![Finding::fail(CHECK, why.to_string(), advice)]
         }
+        Err(why @ NoInformation::NotAllowed { .. }) => {
+            let advice = "run doctor again afterwards, as the user of the replica; an answer to `curl` proves nothing, \
+                          because the allow-list names programs and users";
+            vec![Finding::fail(CHECK, why.to_string(), advice)]
+        }
         Err(why) => {
             let advice =
                 format!("`curl -H Metadata:true {address}/metadata/instance?api-version=2021-02-01` shows more");
