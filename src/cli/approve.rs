@@ -1,10 +1,10 @@
-//! The question before an approval at a terminal: what is skipped, and which primary goes down.
+//! The questions at a terminal before a command with which a primary may go down.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use super::output::{blockers, sentence, summary};
-use allclear_server::replica::view::primaries;
+use allclear_server::replica::view::{going_down, primaries};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Whether a person can answer.
@@ -15,6 +15,11 @@ pub(super) fn is_answerable() -> bool {
 /// Asks, and returns whether the answer is yes.
 pub(super) fn is_confirmed(event: &shown::Event) -> bool {
     is_yes(&format!("{}Approve it now? [y/N] ", consequences(event)))
+}
+
+/// Asks before a command after which these primaries go down, and returns whether the answer is yes.
+pub(super) fn is_accepted(event: &shown::Event, unmoved: &[String], question: &str) -> bool {
+    is_yes(&format!("{}{question} [y/N] ", what_goes_down(event, unmoved)))
 }
 
 /// Prints the question, and returns whether the answer is yes.
@@ -32,11 +37,28 @@ fn means_yes(answer: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-fn consequences(event: &shown::Event) -> String {
+fn what_goes_down(event: &shown::Event, unmoved: &[String]) -> String {
+    let mut text = waits(event);
+    if let Some(primary) = going_down(unmoved) {
+        let _ = writeln!(text, "{}.", sentence(&primary));
+    }
+    text.push_str(
+        "Then no failover is left that moves it. Azure starts the event after the approval, or when the notice ends.\n",
+    );
+    text
+}
+
+/// The event and its blockers.
+fn waits(event: &shown::Event) -> String {
     let mut text = format!("{}\n", summary(event));
     for blocker in blockers(event) {
         let _ = writeln!(text, "It waits: {}", sentence(&blocker.message));
     }
+    text
+}
+
+fn consequences(event: &shown::Event) -> String {
+    let mut text = waits(event);
     let waiting = blockers(event).filter(|blocker| !is_failover_running(blocker));
     let hooks: Vec<&str> = waiting.flat_map(|blocker| &blocker.hooks).map(String::as_str).collect();
     if !hooks.is_empty() {
@@ -85,6 +107,13 @@ mod tests {
             assert!(told.contains(line), "{line}: {told}");
         }
         assert!(!told.contains("db-1") && !told.contains("may end first"), "{told}");
+    }
+
+    #[test]
+    fn a_primary_that_no_failover_moves_is_told_before_the_question() {
+        let event = shown::Event { id: "e".into(), ..Default::default() };
+        let told = what_goes_down(&event, &["db-0 holds the primary of orders-db".into()]);
+        assert!(told.contains("\ndb-0 holds the primary of orders-db, which is NOT moved and goes down.\n"), "{told}");
     }
 
     #[test]

@@ -163,7 +163,7 @@ fn held_primaries(status: &shown::Status, vms: &[String]) -> Vec<String> {
         group: workload.group.clone(),
         role: workload.role.clone(),
         last_role: workload.last_role.clone(),
-        may_be_primary: false,
+        ..Default::default()
     };
     let takes_down = workloads_on(status, vms).map(down).collect();
     // A failover runs also for a member whose role nobody knows.

@@ -12,6 +12,7 @@ use super::query::Target;
 use super::{Exit, examples, output};
 use allclear_server::replica::clock::{from_rfc3339, rfc3339};
 use allclear_server::replica::view::advice::runs_from;
+use allclear_server::replica::view::{going_down, unmoved_primaries, unmoved_without};
 use allclear_wire::pb::allclear::operator::v1::end::When;
 use allclear_wire::pb::allclear::operator::v1::{self as shown, End};
 
@@ -40,6 +41,9 @@ pub(super) enum OperatorCommand {
         /// The event's id
         #[arg(value_name = "EVENT")]
         event: String,
+        /// Does not ask, even if a primary goes down with the event
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         asked: OperatorArguments,
     },
@@ -98,7 +102,13 @@ pub(super) enum OperatorCommand {
     Retry(HookArguments),
     /// Stops waiting for one hook of an event; a running hook is stopped
     #[command(after_help = examples::SKIP)]
-    Skip(HookArguments),
+    Skip {
+        #[command(flatten)]
+        hook: HookArguments,
+        /// Does not ask, even if a primary goes down with the event
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -134,7 +144,10 @@ impl OperatorCommand {
                 let told = |held: &shown::HoldResponse| held_back(&what, held);
                 target.change(&asker, async |client| client.hold(request).await, told)
             }
-            Self::Release { event, asked: OperatorArguments { reason, asker, target } } => {
+            Self::Release { event, yes, asked: OperatorArguments { reason, asker, target } } => {
+                if !yes {
+                    target.confirm_unmoved(&event, "Release it now?", unmoved_primaries)?;
+                }
                 let request = shown::ReleaseRequest { event, reason };
                 let told = |released: &shown::ReleaseResponse| now("released", released.event.as_ref());
                 target.change(&asker, async |client| client.release(request).await, told)
@@ -145,7 +158,7 @@ impl OperatorCommand {
             }
             Self::Resume(OperatorArguments { reason, asker, target }) => {
                 let request = shown::ResumeRequest { reason };
-                target.change(&asker, async |client| client.resume(request).await, |_| "approvals are resumed\n".into())
+                target.change(&asker, async |client| client.resume(request).await, resumed)
             }
             Self::Approve {
                 event,
@@ -177,7 +190,11 @@ impl OperatorCommand {
                 let told = |it: &shown::RetryResponse| now(&runs_again(it), it.event.as_ref());
                 target.change(&asker, async |client| client.retry(request).await, told)
             }
-            Self::Skip(HookArguments { event, hook, asked: OperatorArguments { reason, asker, target } }) => {
+            Self::Skip { hook: HookArguments { event, hook, asked }, yes } => {
+                let OperatorArguments { reason, asker, target } = asked;
+                if !yes {
+                    target.confirm_unmoved(&event, "Skip the hook now?", |event| unmoved_without(event, &hook))?;
+                }
                 let request = shown::SkipRequest { event, hook, reason };
                 let told = |it: &shown::SkipResponse| now(&format!("skipped {}", it.hook), it.event.as_ref());
                 target.change(&asker, async |client| client.skip(request).await, told)
@@ -239,12 +256,24 @@ fn runs_again(retried: &shown::RetryResponse) -> String {
     format!("{} runs again{from}", retried.hook)
 }
 
-/// The completed request, and the event's state.
+/// The open events after a pause.
+fn resumed(resumed: &shown::ResumeResponse) -> String {
+    let course = |event: &shown::Event| if event.hold.is_some() { "is still held" } else { "goes on" };
+    let open = resumed.events.iter().map(|event| now(course(event), Some(event)));
+    format!("approvals are resumed\n{}", open.collect::<String>())
+}
+
+/// The completed request, the event's state, and the primaries that go down with the event.
 fn now(done: &str, event: Option<&shown::Event>) -> String {
-    let waits = event.into_iter().flat_map(output::blockers);
-    let waits =
-        waits.fold(String::new(), |told, blocker| format!("{told}waits: {}\n", output::sentence(&blocker.message)));
-    event.map_or_else(|| format!("{done}\n"), |event| format!("{done}: {}\n{waits}", output::summary(event)))
+    let Some(event) = event else { return format!("{done}\n") };
+    let mut text = format!("{done}: {}\n", output::summary(event));
+    for blocker in output::blockers(event) {
+        let _ = writeln!(text, "waits: {}", output::sentence(&blocker.message));
+    }
+    if let Some(told) = going_down(&unmoved_primaries(event)) {
+        let _ = writeln!(text, "WARNING: {}", output::sentence(&told));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::{Exit, examples, runtime, say};
 use allclear_server::config::{self, ENDPOINT, USUAL_SOCKET};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
 use allclear_server::replica::sanitize::sanitize;
+use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
 const SHOW_AGAIN: Duration = Duration::from_secs(1);
@@ -55,6 +56,26 @@ impl Target {
             return Ok(Some(event.revision));
         }
         say("nothing is approved");
+        Err(Exit::Failed)
+    }
+
+    /// Asks before a command after which a primary of the event goes down. Without such a primary, and without a terminal,
+    /// nothing is asked.
+    pub(super) fn confirm_unmoved(
+        &self,
+        event: &str,
+        question: &str,
+        unmoved: impl FnOnce(&shown::Event) -> Vec<String>,
+    ) -> Result<(), Exit> {
+        if !approve::is_answerable() {
+            return Ok(());
+        }
+        let event = answered(async { OperatorConnection::connect(&self.endpoint).await?.event(event).await })?;
+        let unmoved = unmoved(&event);
+        if unmoved.is_empty() || approve::is_accepted(&event, &unmoved, question) {
+            return Ok(());
+        }
+        say("nothing is changed");
         Err(Exit::Failed)
     }
 

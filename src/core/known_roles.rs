@@ -10,6 +10,7 @@ use crate::model::time::{Timestamp, to_the_second};
 use crate::model::workload::{Intent, Member, Phase, Role, Workload};
 use crate::planning_input::PlanningInput;
 use crate::schedule::affected_members::affected;
+use crate::schedule::missing::failovers_left;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -36,6 +37,8 @@ pub struct TakenDown<'a> {
     pub role: KnownRole,
     /// The role is not known, and no reachable member of the group reports the primary.
     pub may_be_primary: bool,
+    /// A failover of the member runs, or is still to run.
+    pub failover_left: bool,
 }
 
 pub fn known_role(state: &State, input: &PlanningInput, member: &Member) -> KnownRole {
@@ -157,12 +160,15 @@ fn lacks_primary(state: &State, input: &PlanningInput, workload: &Workload) -> b
 /// The workloads on the VMs of the event: an approval takes these down.
 pub fn taken_down<'a>(state: &'a State, event: &Event, input: &PlanningInput) -> Vec<TakenDown<'a>> {
     let all = affected(state, event).into_iter();
+    let left = failovers_left(state, event, input.now);
     let shown = all.map(|(vm, workload)| {
         let member = workload.on(vm);
         let role = known_role(state, input, &member);
         let may_be_primary =
             role == KnownRole { role: Role::Unknown, last: None } && lacks_primary(state, input, workload);
-        TakenDown { member, group: workload.group.as_ref(), role, may_be_primary }
+        // Before the choice of the treatment every hook may be needed.
+        let failover_left = event.treatment.is_none() || left.contains(&member);
+        TakenDown { member, group: workload.group.as_ref(), role, may_be_primary, failover_left }
     });
     shown.collect()
 }

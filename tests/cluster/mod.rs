@@ -66,6 +66,7 @@ mod thaws;
 mod tokens;
 mod traces;
 mod trial;
+mod unmoved;
 mod versions;
 mod waves;
 pub(crate) mod workload;

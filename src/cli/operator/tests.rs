@@ -51,6 +51,50 @@ fn a_hold_tells_what_it_takes_back() {
     assert!(told.ends_with("\ntaken back by this hold: the approval by ada\n"), "{told}");
 }
 
+fn with_primary(failover_left: bool) -> shown::Event {
+    let primary = shown::TakenDown {
+        workload: "pg".into(),
+        vm: "db-0".into(),
+        group: Some("orders-db".into()),
+        role: "primary".into(),
+        failover_left,
+        ..Default::default()
+    };
+    let (id, stage, resources) = ("e-1".into(), "preparing".into(), vec!["db-0".into()]);
+    shown::Event {
+        id,
+        stage,
+        resources,
+        r#type: "Reboot".into(),
+        source: "Platform".into(),
+        takes_down: vec![primary],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn an_answer_names_the_primary_that_no_failover_moves() {
+    let told = now("released", Some(&with_primary(false)));
+    let warning = "WARNING: db-0 holds the primary of orders-db, which is NOT moved and goes down\n";
+    assert!(
+        told.starts_with("released: e-1 Reboot of db-0 by Platform: preparing\n") && told.ends_with(warning),
+        "{told}"
+    );
+    assert!(!now("released", Some(&with_primary(true))).contains("WARNING"), "its failover is still to run");
+}
+
+#[test]
+fn the_end_of_a_pause_names_the_events_that_go_on() {
+    assert_eq!(resumed(&shown::ResumeResponse::default()), "approvals are resumed\n");
+    let told = resumed(&shown::ResumeResponse { events: vec![with_primary(false)] });
+    let wanted =
+        "approvals are resumed\ngoes on: e-1 Reboot of db-0 by Platform: preparing\nWARNING: db-0 holds the primary";
+    assert!(told.starts_with(wanted), "{told}");
+    let held = shown::Event { hold: Some(shown::Pause::default()), ..with_primary(true) };
+    let told = resumed(&shown::ResumeResponse { events: vec![held] });
+    assert!(told.ends_with("\nis still held: e-1 Reboot of db-0 by Platform: preparing\n"), "{told}");
+}
+
 #[test]
 fn an_end_is_a_span_or_a_time() {
     let end_at = |when| Ok(End { when: Some(when) });

@@ -5,11 +5,13 @@ use crate::model::event::Event;
 use crate::model::hook_id::HookId;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
+use crate::model::time::Timestamp;
 use crate::model::workload::{Member, Phase, Role, Workload};
 use crate::schedule::affected_members::affected;
 use crate::schedule::required;
 use crate::schedule::step::Step;
 use crate::schedule::step_state::{self, StepState};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 /// The required hooks without a good outcome, while the event is under way. Empty after the approval of an operator: the
@@ -56,6 +58,29 @@ pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     steps.map(|step| (step.member.clone(), step.id)).collect()
 }
 
+/// The members whose failover runs, or is still to run before the start of the event. A primary without such a failover goes
+/// down with its VM.
+pub fn failovers_left(state: &State, event: &Event, now: Timestamp) -> BTreeSet<Member> {
+    let is_left = |step: &Step<'_>| match step_state::state_without_undo(event, step, now) {
+        StepState::Running(_) => true,
+        StepState::Due { .. } => may_begin_hooks(event),
+        StepState::Satisfied | StepState::Failed(_) | StepState::OutOfTime => false,
+    };
+    let failovers = required::required_steps(state, event).into_iter().filter(|step| step.id.phase == Phase::Failover);
+    failovers.filter(is_left).map(|step| step.member).collect()
+}
+
+/// Whether hooks before the start may still begin, as far as the course of the event decides this.
+fn may_begin_hooks(event: &Event) -> bool {
+    let is_in_time = match event.stage() {
+        Stage::Announced | Stage::Preparing => !event.has_isolated_approval(),
+        Stage::Approved => event.is_reopened(),
+        Stage::Started => event.entered_at(Stage::Started) == Some(event.first_seen()),
+        Stage::Claimed | Stage::Restoring | Stage::Closed => false,
+    };
+    is_in_time && !event.is_approved_by_operator()
+}
+
 /// Whether a member of the group outside the event reports the primary.
 fn has_moved(state: &State, event: &Event, member: &Member) -> bool {
     let mut own = affected(state, event).into_iter();
@@ -69,37 +94,60 @@ fn has_moved(state: &State, event: &Event, member: &Member) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::attempt::Waiver;
     use crate::model::document::tests::announced;
     use crate::model::document::{Announcement, Status};
     use crate::model::id::{GroupName, VmName, WorkloadName};
     use crate::model::isolated_approval::{IsolatedApproval, RequestedBy};
     use crate::model::state::Replica;
-    use crate::model::time::Timestamp;
     use crate::model::workload::{Hook, OnAbsent, Origin};
     use alloc::vec;
 
-    #[test]
-    fn an_isolated_replica_misses_the_hooks_of_reachable_vms_alone() {
+    /// An event of a VM with one hook, under treatment.
+    fn with_hook(phase: Phase) -> (State, Event) {
         let vm = VmName::new("db-1");
         let pg = Workload {
             name: WorkloadName("pg".into()),
             group: None::<GroupName>,
             after: Vec::new(),
-            hooks: vec![Hook::of(Phase::Drain)],
+            hooks: vec![Hook::of(phase)],
             origin: Origin::Configured,
             on_absent: OnAbsent::Hold,
         };
         let mut state = State::default();
         state.replicas.insert(vm.clone(), Replica { workloads: vec![pg], ..Replica::default() }.into());
+        let announcement = Announcement { resources: vec![vm.clone()], ..announced("e", Status::Scheduled) };
+        let mut event = Event::first_seen_as(announcement, vm.clone(), Timestamp(0));
+        event.treatment = Some(crate::policy::treatment_of(
+            &crate::policy::Policy::default(),
+            &event.announcement,
+            core::slice::from_ref(&vm),
+            Timestamp(0),
+        ));
+        (state, event)
+    }
+
+    #[test]
+    fn a_failover_is_left_until_it_is_skipped_or_the_event_is_claimed() {
+        let left = |event: &Event, state: &State| failovers_left(state, event, Timestamp(1)).len();
+        let (state, event) = with_hook(Phase::Failover);
+        assert_eq!(left(&event, &state), 1);
+        let (member, hook) = hooks_to_come(&state, &event).remove(0);
+        let mut claimed = event.clone();
+        claimed.entered.push((Stage::Claimed, Timestamp(1)));
+        assert_eq!(left(&claimed, &state), 0, "no hook begins any more");
+        let why = WaiverReason::Skipped { who: "ada".into(), reason: "no standby".into() };
+        let skipped = Event { waivers: vec![Waiver { member, hook, at: Timestamp(1), why }], ..event };
+        assert_eq!(left(&skipped, &state), 0);
+        let (state, event) = with_hook(Phase::Drain);
+        assert_eq!(left(&event, &state), 0);
+    }
+
+    #[test]
+    fn an_isolated_replica_misses_the_hooks_of_reachable_vms_alone() {
+        let (state, event) = with_hook(Phase::Drain);
         let missing = |out_of_reach: &[&str], requested_by: Option<RequestedBy>| {
-            let announcement = Announcement { resources: vec![vm.clone()], ..announced("e", Status::Scheduled) };
-            let mut event = Event::first_seen_as(announcement, vm.clone(), Timestamp(0));
-            event.treatment = Some(crate::policy::treatment_of(
-                &crate::policy::Policy::default(),
-                &event.announcement,
-                core::slice::from_ref(&vm),
-                Timestamp(0),
-            ));
+            let mut event = event.clone();
             event.entered.push((Stage::Started, Timestamp(1)));
             event.isolated_approvals = vec![IsolatedApproval {
                 approver: VmName::new("db-0"),

@@ -199,7 +199,7 @@ impl operator_server::Operator for OperatorService {
     async fn resume(&self, request: Request<shown::ResumeRequest>) -> Answer<shown::ResumeResponse> {
         let (asking, request) = self.asked(request);
         asking.ask(OperatorRequest::Resume, reason(&request.reason)?).await?;
-        Ok(Response::new(shown::ResumeResponse {}))
+        Ok(Response::new(shown::ResumeResponse { events: self.view.undecided_events() }))
     }
 
     async fn approve(&self, request: Request<shown::ApproveRequest>) -> Answer<shown::ApproveResponse> {

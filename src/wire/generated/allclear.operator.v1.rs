@@ -286,6 +286,10 @@ pub struct TakenDown {
     /// The role is not known, and no reachable member of the group reports the primary: the member may be the primary.
     #[prost(bool, tag = "6")]
     pub may_be_primary: bool,
+    /// A failover of the member runs, or is still to run before the start. A primary without such a failover goes down with
+    /// its VM.
+    #[prost(bool, tag = "7")]
+    pub failover_left: bool,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -785,8 +789,13 @@ pub struct ResumeRequest {
     pub reason: ::prost::alloc::string::String,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ResumeResponse {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ResumeResponse {
+    /// The open events without an approval, which go on now unless an operator holds them. Each contains its remaining
+    /// blocker.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<Event>,
+}
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApproveRequest {

@@ -7,7 +7,8 @@ pub use self::sentences::{approve_alone, runs_from};
 
 use std::collections::BTreeMap;
 
-use self::sentences::{azure_line, by_hand, of_member, unmoved_primary};
+use self::sentences::{azure_line, by_hand, go_down, of_member, unmoved_primary};
+use super::{unmoved_primaries, unmoved_without};
 use crate::clock::{from_rfc3339, rfc3339};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
@@ -134,8 +135,11 @@ impl Commands<'_> {
             // During a hold or a pause an earlier start would let no hook run but a checkpoint.
             "too_early" if self.has("hold") || self.has("paused") => {}
             "too_early" => {
-                let does = "prepare the event now, or --at a time, with all hooks; it is approved when it is prepared, \
-                            and Azure may start it at once";
+                let does = format!(
+                    "prepare the event now, or --at a time, with all hooks; it is approved when it is prepared, and Azure \
+                     may start it at once{}",
+                    go_down(&unmoved_primaries(self.event))
+                );
                 self.add_with_reason(does, command("prepare", &[id]));
             }
             "budget" => {
@@ -154,16 +158,17 @@ impl Commands<'_> {
     }
 
     /// What the end of a hold or pause leads to.
-    fn goes_on_without(&self, removed: &shown::Blocker) -> &'static str {
+    fn goes_on_without(&self, removed: &shown::Blocker) -> String {
         let runs_again = |other: &shown::Blocker| other.code == "hook_failed" && self.facts.hooks_run_again;
-        if blockers(self.event).any(|other| other.code != removed.code && !runs_again(other)) {
+        let then = if blockers(self.event).any(|other| other.code != removed.code && !runs_again(other)) {
             "the event still waits for its other blockers"
         } else if self.has("hook_failed") {
             "the hooks run again, the failed hook too, and the event is approved when it is prepared; Azure may start \
              it at once"
         } else {
             "the event goes on, and is approved when it is prepared; Azure may start it at once"
-        }
+        };
+        format!("{then}{}", go_down(&unmoved_primaries(self.event)))
     }
 
     /// The repair of the endpoints, and the approval that needs none.
@@ -190,8 +195,7 @@ impl Commands<'_> {
                 let does = format!("run the hook {hook} again, once the cause of the failure is mended{then}");
                 self.add_with_reason(does, command("retry", &[id, hook]));
             }
-            let is_failover = hook.split('/').nth(2).is_some_and(|phase| phase.starts_with("failover"));
-            let unmoved = if is_failover { unmoved_primary(self.event) } else { String::new() };
+            let unmoved = go_down(&unmoved_without(self.event, hook));
             let does =
                 format!("skip the hook {hook}: a running hook is stopped, and {}{unmoved}", self.goes_on_with_others());
             self.add_with_reason(does, command("skip", &[id, hook]));

@@ -108,6 +108,7 @@ fn down(found: &TakenDown<'_>) -> shown::TakenDown {
         role: found.role.role.as_str().into(),
         last_role: last_role(found.role),
         may_be_primary: found.may_be_primary,
+        failover_left: found.failover_left,
     }
 }
 

@@ -25,7 +25,7 @@ pub use self::event::{hook_label, status};
 pub use self::member::state_word;
 pub use self::page::PageStart;
 pub use self::post_detail::detail;
-pub use self::primary::primaries;
+pub use self::primary::{going_down, primaries, unmoved_primaries, unmoved_without};
 use super::SharedParts;
 use super::clock::rfc3339;
 use super::cluster::ClusterHandle;
@@ -168,6 +168,13 @@ impl View {
     pub fn page(&self, from: &PageStart, since: Option<Timestamp>) -> shown::EventList {
         let (state, input) = self.inputs();
         page::of(&state, from, since, |event| self.shown(&state, event, &input))
+    }
+
+    /// The open events whose approval is still to come; without drills, which are never approved.
+    pub fn undecided_events(&self) -> Vec<shown::Event> {
+        let (state, input) = self.inputs();
+        let undecided = state.open_events().filter(|event| event.is_undecided() && !event.is_drill());
+        undecided.map(|event| self.shown(&state, event, &input)).collect()
     }
 
     /// The event with this id, open or closed.

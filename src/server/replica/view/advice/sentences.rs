@@ -1,6 +1,6 @@
 //! Parts of the offered commands and of their effects.
 
-use super::super::primaries;
+use super::super::{going_down, primaries};
 use crate::clock::rfc3339;
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
@@ -39,10 +39,14 @@ pub(super) fn by_hand(event: &shown::Event, blocker: &shown::Blocker, last_docum
     )
 }
 
-/// What an approval, or the skip of a failover, takes down.
+/// What an approval takes down.
 pub(super) fn unmoved_primary(event: &shown::Event) -> String {
-    let all = primaries(event);
-    if all.is_empty() { String::new() } else { format!("; {}, which is NOT moved and goes down", all.join(" and ")) }
+    go_down(&primaries(event))
+}
+
+/// The end of a sentence about a command after which these primaries go down.
+pub(super) fn go_down(primaries: &[String]) -> String {
+    going_down(primaries).map_or_else(String::new, |told| format!("; {told}"))
 }
 
 /// The event as far as it takes down this member.

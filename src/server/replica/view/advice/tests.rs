@@ -69,9 +69,35 @@ fn who_takes_a_primary_down_is_told_so() {
     assert!(warns(&told(blocked("budget"), |_| {})) && warns(&told(blocked("too_early"), |_| {})));
     let runs = |event: &mut shown::Event| {
         event.hooks.push(shown::Hook { phase: "failover".into(), ..Default::default() });
+        event.takes_down[0].failover_left = true;
     };
     assert!(!warns(&told(blocked("too_early"), runs)), "the failover may end before the approval");
     assert!(!told(blocked("too_early"), |event| event.approved_by_operator = true).contains("allclear approve"));
+}
+
+#[test]
+fn the_end_of_a_hold_or_a_pause_names_the_primary_that_no_failover_moves() {
+    let lines_of = |code: &str, failover_left| {
+        told(shown::Blocker { code: code.into(), ..Default::default() }, |event| {
+            event.takes_down[0].failover_left = failover_left;
+        })
+    };
+    for (code, command) in [("hold", "release e"), ("paused", "resume"), ("too_early", "prepare e")] {
+        let warning =
+            "start it at once; db-0 holds the primary of orders-db, which is NOT moved and goes down\nallclear";
+        let unmoved = lines_of(code, false);
+        assert!(unmoved.contains(&format!("{warning} {command}")), "{unmoved}");
+        assert!(!lines_of(code, true).contains(&format!("{warning} {command}")), "its failover is still to run");
+    }
+    let skip = |hook: &str| {
+        let hooks = vec![hook.into()];
+        told(shown::Blocker { code: "hook_running".into(), hooks, ..Default::default() }, |event| {
+            event.takes_down[0].failover_left = true;
+        })
+    };
+    let before_approval = "hooks that are left run before the approval";
+    assert!(skip("db-0/pg/failover").contains(&format!("{before_approval}; db-0 holds the primary")));
+    assert!(skip("db-0/pg/drain").contains(&format!("{before_approval}\n")), "{}", skip("db-0/pg/drain"));
 }
 
 #[test]
@@ -178,7 +204,7 @@ fn the_end_of_a_hold_promises_no_approval_beside_another_blocker() {
         })
     };
     assert!(blocked(&[]).starts_with("end the hold: the event goes on, and is approved"));
-    assert!(blocked(&["hook_failed"]).contains("end the hold: the event still waits for its other blockers\n"));
+    assert!(blocked(&["hook_failed"]).contains("end the hold: the event still waits for its other blockers; db-0"));
     assert!(blocked(&["paused"]).contains("end the pause of all approvals: the event still waits"));
 }
 
