@@ -503,6 +503,9 @@ pub struct IsolatedApproval {
     /// Voters that may have a quorum and decide otherwise: the voters that this replica cannot reach, or all other voters.
     #[prost(string, repeated, tag = "2")]
     pub other_voters: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The other voters are enough for a quorum without this replica: ask them first.
+    #[prost(bool, tag = "3")]
+    pub others_may_have_quorum: bool,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

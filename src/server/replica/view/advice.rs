@@ -1,5 +1,6 @@
 //! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
 
+mod quorum;
 mod returning;
 mod sentences;
 
@@ -110,14 +111,6 @@ impl Commands<'_> {
             "posting" | "post_failed" | "views_differ" | "no_healthy_channel" => self.without_post(blocker),
             _ if self.facts.is_undecided => self.against_one(blocker),
             _ => {}
-        }
-    }
-
-    fn without_quorum(&mut self, blocker: &shown::Blocker) {
-        self.add("show which replicas are unreachable, on each of the VMs", command("status", &[]));
-        self.add_other("find the fault, on each unreachable VM", self.doctor.into());
-        if let Some(alone) = &blocker.isolated_approval {
-            self.add_with_reason(approve_alone(self.event, alone), self.approve("--alone"));
         }
     }
 

@@ -77,8 +77,13 @@ pub fn runs_from(event: &shown::Event) -> Option<String> {
 pub fn approve_alone(event: &shown::Event, alone: &shown::IsolatedApproval) -> String {
     let others = alone.other_voters.join(", ");
     // Of a pair nobody has a quorum without the other.
-    let quorum = if alone.other_voters.len() > 1 { "have a quorum, " } else { "" };
-    let known = if alone.overrides.is_empty() { "none" } else { &alone.overrides.join("; ") };
+    let (quorum, unasked) = if alone.others_may_have_quorum {
+        ("have a quorum, ", Some("the other voters may have a quorum, and decide otherwise"))
+    } else {
+        ("", None)
+    };
+    let known: Vec<&str> = unasked.into_iter().chain(alone.overrides.iter().map(String::as_str)).collect();
+    let known = if known.is_empty() { "none".into() } else { known.join("; ") };
     format!(
         "approve the event on this replica alone; no hook runs for the event, and {others} may {quorum}hold the \
          event, or approve another event at the same time; objections that this replica knows: {known}{}",

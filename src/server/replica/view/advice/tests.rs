@@ -1,5 +1,7 @@
 //! The offered commands: quoted, for the right blocker, and none that would be refused.
 
+mod quorum;
+
 use super::*;
 
 const DOCTOR: &str = "allclear doctor --config /c";
@@ -285,14 +287,4 @@ fn a_skip_under_a_hold_that_outlasts_the_notice_does_not_promise_an_approval() {
     assert!(commands(false).contains(plain), "{}", commands(false));
     let without = "is stopped, and no other hook begins before Azure starts the event, unless you release the event";
     assert!(commands(true).contains(without), "{}", commands(true));
-}
-
-#[test]
-fn an_approval_without_a_quorum_says_that_the_primary_goes_down() {
-    let other_voters = vec!["db-1".into()];
-    let alone = Some(shown::IsolatedApproval { other_voters, ..Default::default() });
-    let blocker = shown::Blocker { code: "no_quorum".into(), isolated_approval: alone, ..Default::default() };
-    let offered = told(blocker, |_| {});
-    let risk = "knows: none; db-0 holds the primary of orders-db, which is NOT moved and goes down";
-    assert!(offered.contains(risk), "{offered}");
 }

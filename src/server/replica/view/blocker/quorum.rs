@@ -67,18 +67,25 @@ impl Teller<'_> {
             }
             None => (message, self.event.notice_ends(), on_its_own()),
         };
-        let resolved_by = match takeover {
+        Sentences::new(message, Some(until), next, self.who_helps_without_quorum(takeover))
+    }
+
+    fn who_helps_without_quorum(&self, takeover: Option<&ApprovalForecast>) -> &'static str {
+        match takeover {
             Some(ApprovalForecast::From(_)) => {
                 "the operator of the VMs: bring replicas or the network back; to prevent the approval, stop this \
                  replica"
+            }
+            Some(ApprovalForecast::Not(_)) if self.overridden().is_some() && self.others_may_have_quorum() => {
+                "the operator of the VMs: bring replicas or the network back; or an operator, by approving the event \
+                 on a replica with a quorum, or on this replica alone if no replica has a quorum"
             }
             Some(ApprovalForecast::Not(_)) if self.overridden().is_some() => {
                 "the operator of the VMs: bring replicas or the network back; or an operator, by approving the event \
                  on this replica alone"
             }
             _ => "the operator of the VMs: bring replicas or the network back",
-        };
-        Sentences::new(message, Some(until), next, resolved_by)
+        }
     }
 
     /// The meaning of an operator's approval on this replica alone; `None` where no such approval is possible.
@@ -91,7 +98,13 @@ impl Teller<'_> {
         Some(shown::IsolatedApproval {
             overrides: overridden.iter().map(|obstacle| self.obstacle(obstacle)).collect(),
             other_voters: other_voters.iter().map(ToString::to_string).collect(),
+            others_may_have_quorum: self.others_may_have_quorum(),
         })
+    }
+
+    /// Of three or more voters the others have a majority without this replica.
+    fn others_may_have_quorum(&self) -> bool {
+        self.input.isolated.as_ref().is_some_and(|alone| alone.voters.len() > 2)
     }
 
     fn overridden(&self) -> Option<Vec<IsolatedBlocker>> {
