@@ -1,5 +1,6 @@
 //! Commands that help with an event, to be copied: with all arguments, and quoted for a shell.
 
+mod holds;
 mod quorum;
 mod returning;
 mod sentences;
@@ -10,13 +11,10 @@ use std::collections::BTreeMap;
 
 use self::sentences::{azure_line, by_hand, go_down, of_member, unmoved_primary};
 use super::{unmoved_primaries, unmoved_without};
-use crate::clock::{from_rfc3339, rfc3339};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// Duration of an offered hold of an event whose notice has no known end.
-const HELD_FOR: &str = "2h";
 const WHY: &str = " --reason 'WHY'";
 
 /// A command line for a replica; `None` for an argument that a reader cannot check, or that has the form of an option.
@@ -49,6 +47,7 @@ pub(super) fn of(event: &shown::Event, facts: &Facts, now: Timestamp, doctor: &s
         all.add(does, Some("allclear events --json".into()));
         return all.found;
     }
+    all.move_by_hand();
     for blocker in blockers(event) {
         all.against(blocker);
     }
@@ -244,30 +243,6 @@ impl Commands<'_> {
         let blank = if option.is_empty() { "" } else { " " };
         command("approve", &[&self.event.id])
             .map(|line| format!("{line}{blank}{option} --revision {}", self.event.revision))
-    }
-
-    /// Commands that keep the event from being approved.
-    fn holds(&mut self) {
-        // A hold has no effect on an event that is only observed or not listed, nor after the end of the notice.
-        let ends = self.event.not_before.as_deref().and_then(from_rfc3339);
-        if self.has("observing") || self.has("not_listed") || ends.is_some_and(|at| at <= self.now) {
-            return;
-        }
-        let (span, until) = match ends.map(rfc3339) {
-            Some(at) => ("until the notice ends", at),
-            None => ("for two hours from now", HELD_FOR.into()),
-        };
-        // A second hold or pause replaces the first, and could end earlier.
-        if self.event.hold.is_some() {
-            return;
-        }
-        let start = ends.map_or_else(String::new, |at| format!("; Azure may still start the event at {}", rfc3339(at)));
-        let does = format!("hold the event: no approval {span}; the members stay in service, or return{start}");
-        self.add_with_reason(does, command("hold", &[&self.event.id]).map(|line| line + " --until " + &until));
-        if !self.has("paused") {
-            let does = format!("pause all approvals: no approval of any event {span}");
-            self.add_with_reason(does, Some(format!("allclear pause --until {until}")));
-        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The offered commands: quoted, for the right blocker, and none that would be refused.
 
+mod holds;
 mod quorum;
 
 use super::*;
+use crate::clock::rfc3339;
 
 const DOCTOR: &str = "allclear doctor --config /c";
 
@@ -150,13 +152,6 @@ fn a_blind_cluster_is_given_the_way_through_azure() {
     for other in [None, Some("--help"), Some("a\u{202e}b")] {
         assert!(!blind(other).contains("az maintenance"), "{other:?}");
     }
-}
-
-#[test]
-fn a_hold_is_offered_up_to_the_end_of_the_notice_and_not_after_it() {
-    assert_eq!(offered_when("deciding", false, Some(60_000))[0], "allclear hold e --until 1970-01-01T00:01:00.000Z");
-    assert_eq!(offered_when("deciding", false, None)[0], "allclear hold e --until 2h");
-    assert_eq!(offered_when("deciding", false, Some(-1)), [""; 0]);
 }
 
 #[test]

@@ -93,11 +93,15 @@ impl Teller<'_> {
 
     /// The hooks that no longer begin, because no document counts.
     fn unmoved(&self) -> &'static str {
-        if self.event.last_call_since.is_none() && self.has_service_to_move() {
+        if self.event.last_call_since.is_some() || !self.has_service_to_move() {
+            ""
+        } else if self.no_hooks() {
             "; until then no hook that moves service away begins, also not shortly before the notice ends: if the primary \
              is on the VM, move it by hand, once no hook of the event runs"
         } else {
-            ""
+            "; until then no hook that moves service away begins, also not shortly before the notice ends: if the primary \
+             is on the VM, hold the event with --no-hooks, so that allclear's own failover does not begin meanwhile, and \
+             move the primary by hand, once no hook of the event runs"
         }
     }
 

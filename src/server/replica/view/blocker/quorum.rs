@@ -25,8 +25,9 @@ impl Teller<'_> {
                 Some(ApprovalForecast::Not(IsolatedBlocker::NotAPair | IsolatedBlocker::LedElsewhere(_)))
             );
             let has_to_move = is_alone && !self.is_between_leaders() && self.has_service_to_move();
-            let unmoved = "; until then no further hook begins: if the primary is on the VM, move it by hand, once no \
-                           hook of the event runs";
+            let unmoved = "; until then no further hook begins, and hooks begin at once when a quorum is back: if the \
+                           primary is on the VM, stop allclear on that VM, once no hook of the event runs, and then \
+                           move the primary by hand";
             format!(
                 "when a quorum is back, the event continues from its present stage; {}otherwise {}{}",
                 self.approvable_alone_later(),

@@ -277,6 +277,7 @@ fn without_a_quorum_it_is_told_what_others_may_do_and_when_an_operator_may_act()
     let wanted = format!("; from {from} on, an operator may approve the event on this replica alone; otherwise Azure");
     assert!(of_two.contains(&wanted) && !of_two.contains("other voters"), "{of_two}");
     // Of three voters the others may move the primary.
-    let by_hand = "if the primary is on the VM, move it by hand, once no hook of the event runs";
+    let by_hand = "no further hook begins, and hooks begin at once when a quorum is back: if the primary is on the VM, \
+                   stop allclear on that VM, once no hook of the event runs, and then move the primary by hand";
     assert!(of_two.contains(by_hand) && !of_three.contains(by_hand), "{of_two}");
 }
