@@ -6,7 +6,7 @@ use crate::model::hook_id::HookId;
 use crate::model::lifecycle::Stage;
 use crate::model::state::State;
 use crate::model::time::Timestamp;
-use crate::model::workload::{Member, Phase, Role, Workload};
+use crate::model::workload::{Intent, Member, Phase, Role, Workload};
 use crate::schedule::affected_members::affected;
 use crate::schedule::required;
 use crate::schedule::step::Step;
@@ -56,6 +56,21 @@ pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
     };
     let steps = required::required_steps(state, event).into_iter().filter(is_to_come);
     steps.map(|step| (step.member.clone(), step.id)).collect()
+}
+
+/// The hooks before the approval that began, and are due again: after a failure, an operator's retry, or the return of
+/// their members.
+pub fn hooks_due_again(state: &State, event: &Event) -> BTreeSet<(Member, HookId)> {
+    if event.stage() > Stage::Preparing || !may_begin_hooks(event) {
+        return BTreeSet::new();
+    }
+    let has_begun = |step: &Step<'_>| event.forward_attempts_of(&step.member, step.id).next().is_some();
+    let is_due = |step: &Step<'_>| {
+        let due = step_state::step_state(event, step, state.now);
+        matches!(due, StepState::Due { intent: Intent::Run, blocked: None, .. })
+    };
+    let steps = required::required_steps(state, event).into_iter().filter(|step| has_begun(step) && is_due(step));
+    steps.map(|step| (step.member, step.id)).collect()
 }
 
 /// The members whose failover runs, or is still to run before the start of the event. A primary without such a failover goes

@@ -373,6 +373,9 @@ pub struct Event {
     /// workload.
     #[prost(string, repeated, tag = "56")]
     pub hooks_to_come: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The hooks that were skipped before they began, as "drain of orders-db on db-0: skipped by ADA: WHY".
+    #[prost(string, repeated, tag = "59")]
+    pub skipped_hooks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Commands that help, the one to consider first in front; none for an event that needs no person.
     #[prost(message, repeated, tag = "57")]
     pub advice: ::prost::alloc::vec::Vec<Advice>,
@@ -551,6 +554,10 @@ pub struct Hook {
     /// As Skip and Retry name the hook; distinguishes hooks of one phase.
     #[prost(string, tag = "17")]
     pub hook: ::prost::alloc::string::String,
+    /// What follows the last attempt of a hook: "skipped by ADA: WHY", "to run again". Absent if nothing follows, and for
+    /// earlier attempts.
+    #[prost(string, optional, tag = "18")]
+    pub afterwards: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(serde::Serialize, serde::Deserialize)]
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

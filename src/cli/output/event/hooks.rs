@@ -11,7 +11,8 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
     let left_out =
         |step: &&shown::DrillStep| matches!(step.result.as_str(), "not_run" | "would_run" | "not_waited_for");
     let left_out: Vec<_> = event.drill.iter().flat_map(|drill| &drill.steps).filter(left_out).collect();
-    if event.hooks.is_empty() && event.hooks_to_come.is_empty() && left_out.is_empty() {
+    let has_none = event.hooks.is_empty() && event.hooks_to_come.is_empty() && event.skipped_hooks.is_empty();
+    if has_none && left_out.is_empty() {
         return;
     }
     page.heading("HOOKS");
@@ -24,7 +25,7 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
             plain(format!("{}/{}", hook.vm, hook.workload)),
             plain(&hook.on),
             outcome(hook),
-            plain(how(reader, hook)),
+            plain(course(reader, hook)),
         ]);
     }
     if !event.hooks.is_empty() {
@@ -35,6 +36,9 @@ pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &show
         let hook = hook_label(&step.hook, &step.phase);
         let reason = step.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         page.line(2, &[faint(format!("{hook} of {workload} on {vm}: {}{reason}", result.replace('_', " ")))]);
+    }
+    for skipped in &event.skipped_hooks {
+        page.line(2, &[faint(moments::within(reader.now, skipped))]);
     }
     if !event.hooks_to_come.is_empty() {
         page.line(2, &[faint(format!("to come: {}", event.hooks_to_come.join(", ")))]);
@@ -47,6 +51,12 @@ fn outcome(hook: &shown::Hook) -> Span {
         Some("done" | "not_applicable") => green(hook.outcome.as_deref().unwrap_or_default()),
         Some(word) => red(word),
     }
+}
+
+/// What follows the attempt, and how the attempt went.
+fn course(reader: &OutputContext, hook: &shown::Hook) -> String {
+    let then = hook.afterwards.as_ref().map(|then| format!("{}; ", moments::within(reader.now, then)));
+    format!("{}{}", then.unwrap_or_default(), how(reader, hook))
 }
 
 fn how(reader: &OutputContext, hook: &shown::Hook) -> String {

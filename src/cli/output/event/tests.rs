@@ -56,6 +56,22 @@ fn hooks_that_have_not_begun_are_named() {
 }
 
 #[test]
+fn what_follows_a_hook_that_failed_is_told_and_what_was_skipped_before_it_began() {
+    let failed = |afterwards: Option<&str>| {
+        let hooks = vec![shown::Hook { afterwards: afterwards.map(Into::into), ..hook("drain", Some("failed")) }];
+        let skipped_hooks = vec!["failover of pg on db-0: skipped by ada: no standby".into()];
+        told(&shown::Event { stage: "preparing".into(), hooks, skipped_hooks, ..Default::default() })
+    };
+    let row = |text: &str| text.lines().find(|line| line.trim().starts_with("drain")).unwrap_or_default().to_owned();
+    let skipped = failed(Some("skipped by ada: gone"));
+    assert!(row(&skipped).contains("failed") && row(&skipped).contains("skipped by ada: gone; since"), "{skipped}");
+    assert!(row(&failed(Some("to run again"))).contains("to run again; since"));
+    let alone = failed(None);
+    assert!(!row(&alone).contains("skipped") && !row(&alone).contains("again"), "{alone}");
+    assert!(skipped.contains("\n  failover of pg on db-0: skipped by ada: no standby\n"), "{skipped}");
+}
+
+#[test]
 fn a_command_for_a_replica_is_told_with_the_endpoint_and_every_other_without() {
     let advice =
         |command: &str, takes_endpoint| shown::Advice { command: command.into(), takes_endpoint, ..Default::default() };

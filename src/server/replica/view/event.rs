@@ -10,7 +10,7 @@ use super::{advice, blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
 use allclear_core::explain::{explain, hooks_run_again};
 use allclear_core::known_roles::{TakenDown, taken_down};
-use allclear_core::model::attempt::Attempt;
+use allclear_core::model::attempt::{Attempt, Waiver, WaiverReason};
 use allclear_core::model::claim::Claim;
 use allclear_core::model::document::{NotBefore, Status};
 use allclear_core::model::event::{Ending, Event};
@@ -22,7 +22,7 @@ use allclear_core::model::state::State;
 use allclear_core::model::time::Timestamp;
 use allclear_core::model::workload::Member;
 use allclear_core::planning_input::PlanningInput;
-use allclear_core::schedule::missing::{hooks_to_come, missing_hooks};
+use allclear_core::schedule::missing::{hooks_due_again, hooks_to_come, missing_hooks};
 use allclear_core::schedule::restore;
 use allclear_core::start_cause::StartCause;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -55,7 +55,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         } else {
             Vec::new()
         },
-        hooks: event.attempts.iter().map(|attempt| hook(state, event, attempt)).collect(),
+        hooks: hooks(state, event),
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_str).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_str).map(Into::into),
@@ -66,6 +66,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         measures: Some(measures(event)),
         approved_by_operator: event.is_approved_by_operator(),
         missing_hooks: missing_hooks(state, event).iter().map(|hook| named(state, hook)).collect(),
+        skipped_hooks: skipped_hooks(state, event),
         hooks_to_come: hooks_to_come(state, event).iter().map(|hook| named(state, hook)).collect(),
         advice: Vec::new(),
         primaries: Vec::new(),
@@ -134,6 +135,37 @@ pub fn status<'a>(state: &'a State, event: &Event) -> Option<&'a Status> {
     state.observed_status(&event.announcement.id).filter(|_| event.ending.is_none())
 }
 
+/// The attempts, the last of each hook with what follows it.
+fn hooks(state: &State, event: &Event) -> Vec<shown::Hook> {
+    let due_again = hooks_due_again(state, event);
+    let afterwards = |attempt: &Attempt| {
+        let (member, id) = (&attempt.member, attempt.hook);
+        if event.forward_attempts_of(member, id).next_back() != Some(attempt) {
+            return None;
+        }
+        let waiver = event.waivers.iter().find(|waiver| waiver.member == *member && waiver.hook == id);
+        let is_due = || due_again.contains(&(member.clone(), id));
+        waiver.map(waived).or_else(|| is_due().then(|| "to run again".into()))
+    };
+    let with_course =
+        |attempt: &Attempt| shown::Hook { afterwards: afterwards(attempt), ..hook(state, event, attempt) };
+    event.attempts.iter().map(with_course).collect()
+}
+
+/// The waived hooks without an attempt.
+fn skipped_hooks(state: &State, event: &Event) -> Vec<String> {
+    let has_begun = |waiver: &&Waiver| event.attempts_of(&waiver.member, waiver.hook).next().is_some();
+    let skipped = event.waivers.iter().filter(|waiver| !has_begun(waiver));
+    skipped.map(|it| format!("{}: {}", named(state, &(it.member.clone(), it.hook)), waived(it))).collect()
+}
+
+fn waived(waiver: &Waiver) -> String {
+    match &waiver.why {
+        WaiverReason::Unreachable => "skipped, because its replica is unreachable".into(),
+        WaiverReason::Skipped { who, reason } => format!("skipped by {who}: {reason}"),
+    }
+}
+
 fn hook(state: &State, event: &Event, attempt: &Attempt) -> shown::Hook {
     let outcome = attempt.outcome.as_ref();
     let progress = attempt.progress.as_ref();
@@ -155,6 +187,7 @@ fn hook(state: &State, event: &Event, attempt: &Attempt) -> shown::Hook {
         blocked_times: attempt.blocked.map(|blocked| blocked.times),
         blocked_since: attempt.blocked.map(|blocked| rfc3339(blocked.since)),
         hook: state.hook_name(&attempt.member, attempt.hook),
+        afterwards: None,
     }
 }
 
