@@ -21,6 +21,22 @@ async fn a_cancelled_event_is_not_approved_and_what_was_begun_is_put_back() {
 }
 
 #[tokio::test]
+async fn an_approved_event_that_azure_cancels_is_not_said_to_have_started() {
+    let cluster = Cluster::of(&["db-0", "db-1", "db-2"]).start().await;
+    let id = cluster.cloud.announce(json!({ "type": "Reboot", "vm": 0, "start_delay": 3_600_000 })).await;
+    cluster.until_approved(1, &id).await;
+    cluster.cloud.cancel(&id).await;
+    let event = cluster.closed_everywhere(&id).await;
+    assert_eq!((event.outcome.as_deref(), event.start_seen), (Some("completed"), false));
+    let (_, listed, _) = cluster.says(1, &["events"]);
+    let (_, explained, _) = cluster.says(1, &["explain", &id]);
+    for said in [listed, explained] {
+        let is_told = said.contains("closed, over after its approval; no start was seen");
+        assert!(is_told && !said.contains("started because"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn an_event_that_is_started_when_it_is_first_seen_is_not_approved() {
     let cluster = Cluster::with_hooks(usual_hooks()).await;
     let id =

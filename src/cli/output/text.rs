@@ -67,8 +67,11 @@ pub(super) fn missing(event: &shown::Event) -> String {
 /// The event's stage, and how the event ended.
 pub(super) fn how_far(event: &shown::Event) -> String {
     let end = match (&event.outcome, &event.start_cause) {
+        (Some(outcome), cause) if outcome == "completed" && !event.start_seen => {
+            let after = if cause.is_some() { " after its approval" } else { "" };
+            format!(", over{after}; no start was seen")
+        }
         (Some(outcome), Some(cause)) => format!(", {outcome}, started because: {cause}"),
-        (Some(outcome), None) if outcome == "completed" => format!(", {outcome}; its start was not seen"),
         (Some(outcome), None) => format!(", {outcome}"),
         (None, Some(cause)) => format!(" because: {cause}"),
         (None, None) => String::new(),

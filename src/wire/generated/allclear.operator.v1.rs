@@ -373,6 +373,10 @@ pub struct Event {
     /// workload.
     #[prost(string, repeated, tag = "56")]
     pub hooks_to_come: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A replica saw the event as Started. An approved event that Azure cancels before its start is `completed`, too, with the
+    /// cause `approved`: whether it started is not known.
+    #[prost(bool, tag = "60")]
+    pub start_seen: bool,
     /// The hooks that were skipped before they began, as "drain of orders-db on db-0: skipped by ADA: WHY".
     #[prost(string, repeated, tag = "59")]
     pub skipped_hooks: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,

@@ -83,6 +83,18 @@ fn a_command_for_a_replica_is_told_with_the_endpoint_and_every_other_without() {
 }
 
 #[test]
+fn no_start_is_claimed_that_no_replica_saw() {
+    let closed = |start_seen, start_cause: Option<&str>| {
+        let (stage, outcome) = ("closed".into(), Some("completed".into()));
+        let start_cause = start_cause.map(Into::into);
+        told(&shown::Event { stage, outcome, start_cause, start_seen, ..Default::default() })
+    };
+    assert!(closed(true, Some("approved")).contains(": closed, completed, started because: approved\n"));
+    assert!(closed(false, Some("approved")).contains(": closed, over after its approval; no start was seen\n"));
+    assert!(closed(false, None).contains(": closed, over; no start was seen\n"));
+}
+
+#[test]
 fn a_countdown_is_by_the_clusters_time() {
     let reader = || OutputContext { paper: Terminal::PLAIN, now: Timestamp(600_000), at: String::new() };
     let not_before = Some("1970-01-01T00:10:00Z".into());

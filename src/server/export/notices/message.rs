@@ -11,7 +11,7 @@ use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as operator;
 
 /// Fields of an event's status in a message, without the fields that grow with time.
-const SHOWN: [&str; 19] = [
+const SHOWN: [&str; 20] = [
     "id",
     "type",
     "source",
@@ -30,6 +30,7 @@ const SHOWN: [&str; 19] = [
     "approvals",
     "outcome",
     "start_cause",
+    "start_seen",
     "measures",
 ];
 /// The maximal number of approvals in a message; the last are kept.

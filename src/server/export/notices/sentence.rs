@@ -40,7 +40,12 @@ pub(super) fn of_event(notice: &Notification, event: &Value, primaries: &[String
             format!("{by} gave the all-clear for {what} ({reason})")
         }
         NotificationKind::Started => format!("{what} has started ({})", word("start_cause")),
-        NotificationKind::Closed => format!("{what} is over, and no restore is outstanding ({})", word("outcome")),
+        NotificationKind::Closed => {
+            let outcome = word("outcome");
+            let unseen =
+                if outcome == "completed" && event["start_seen"] == false { "; no start was seen" } else { "" };
+            format!("{what} is over, and no restore is outstanding ({outcome}{unseen})")
+        }
         NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
     }
 }
@@ -159,6 +164,8 @@ mod tests {
             told(NotificationKind::Closed, &event),
             format!("{what} is over, and no restore is outstanding (completed)")
         );
+        let unseen = json!({ "id": "e", "outcome": "completed", "start_seen": false });
+        assert!(told(NotificationKind::Closed, &unseen).ends_with("is outstanding (completed; no start was seen)"));
         assert_eq!(told(NotificationKind::Closed, &json!({ "id": "e" })).matches("unknown").count(), 2);
     }
 

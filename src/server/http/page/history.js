@@ -31,7 +31,8 @@ function story(event, now) {
   const by = posted.length
     ? ["all-clear by ", outside(posted.map(({ approver, reason }) => `${approver} (${word(reason)})`).join(", "))]
     : event.drill ? `made up (${word(event.drill.mode)}), never approved` : "no all-clear by allclear";
-  const cause = event.start_cause && `started because: ${CAUSES[event.start_cause] ?? word(event.start_cause)}, `;
+  const isUnseen = event.outcome === "completed" && !event.start_seen;
+  const cause = isUnseen ? "no start was seen, " : event.start_cause && `started because: ${CAUSES[event.start_cause] ?? word(event.start_cause)}, `;
   const mark = isUnapproved(event) ? "!" : ENDINGS[event.outcome] ?? "✕";
   return tree("details", {},
     tree("summary", {},

@@ -59,6 +59,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         approvals: event.claims.iter().map(|claim| approval(event, claim)).chain(takeovers(event)).collect(),
         outcome: event.ending.map(Ending::as_str).map(Into::into),
         start_cause: event.start_cause().map(StartCause::as_str).map(Into::into),
+        start_seen: event.entered_at(Stage::Started).is_some(),
         timeline: timeline::of(state, event, input),
         drill: event.drill.as_ref().map(|found| drill::shown(state, event, found)),
         seen_by: event.seen_by.iter().map(ToString::to_string).collect(),
