@@ -133,3 +133,16 @@ async fn a_stalled_channel_is_told_once() {
     cluster.a_few_polls_later().await;
     are_cloud_events_told_once(&grid.posts());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_without_documents_is_told_with_the_reason() {
+    let grid = Inbox::open().await;
+    let tables = table("grid", &grid.url, "topics = [\"channel_stalled\"]");
+    let cluster = plan(&tables).also("metadata.stall_after", "3s").start().await;
+    cluster.cloud.fault(json!({ "on": "get", "fault": { "kind": "status", "status": 403 } })).await;
+    let is_told = |post: &Post| {
+        let text = post.json()["data"]["text"].as_str().unwrap_or_default().to_owned();
+        text.contains("403") && text.contains("no reachable replica of the cluster receives documents")
+    };
+    grid.until("that nobody sees events, and why", |posts| posts.iter().any(is_told)).await;
+}

@@ -6,8 +6,11 @@ use super::pending::PendingNotifications;
 use super::sentence::{further_help, of_event};
 use crate::replica::clock::rfc3339;
 use crate::replica::view::{primaries, warning};
+use allclear_core::model::id::VmName;
+use allclear_core::model::isolation::ImdsHealth;
 use allclear_core::model::notification::{Notification, NotificationKind, NotificationSubject};
 use allclear_core::model::time::Timestamp;
+use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as operator;
 
 /// Fields of an event's status in a message, without the fields that grow with time.
@@ -68,10 +71,11 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
         NotificationSubject::Replica(name) if notice.kind == NotificationKind::Resolved => {
             format!("resolved: the metadata endpoint of {name} returns documents again")
         }
-        NotificationSubject::Replica(name) => format!(
-            "the metadata endpoint of {name} has returned no document since {}, so {name} receives no events",
-            rfc3339(notice.at)
-        ),
+        NotificationSubject::Replica(name) => {
+            let (_, input) = board.view.inputs();
+            let why = board.metrics.metadata_failure.why().map(|why| format!("{}: {why}", cluster.node.name));
+            stalled(name, notice.at, why.filter(|_| *name == input.me || is_blind(&input)), is_blind(&input))
+        }
         NotificationSubject::Cluster => notice.kind.to_string(),
     });
     let more = further_help(notice, board.page.as_deref(), board.view.doctor())
@@ -110,6 +114,29 @@ pub(super) fn of(notice: &Notification, board: &PendingNotifications) -> Outgoin
     }
 }
 
+/// The sentence of a replica without documents, with the reason as far as the sender knows a reason.
+fn stalled(name: &VmName, since: Timestamp, why: Option<String>, is_blind: bool) -> String {
+    let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+    let since = rfc3339(since);
+    let blind = if is_blind {
+        "; no reachable replica of the cluster receives documents, so nobody sees new events, and Azure starts each event \
+         when its notice ends"
+    } else {
+        ""
+    };
+    format!(
+        "the metadata endpoint of {name} has returned no document since {since}, so {name} receives no events{why}{blind}"
+    )
+}
+
+/// Whether no reachable member receives documents.
+fn is_blind(input: &PlanningInput) -> bool {
+    let sees = |name: &VmName| {
+        input.peers.get(name).is_some_and(|contact| contact.reachable && contact.imds == ImdsHealth::Healthy)
+    };
+    !input.members.iter().any(sees)
+}
+
 fn shown(id: &str, event: Option<&operator::Event>) -> Value {
     let event = event.and_then(|event| serde_json::to_value(event).ok());
     let Some(Value::Object(mut event)) = event else { return json!({ "id": id }) };
@@ -118,4 +145,20 @@ fn shown(id: &str, event: Option<&operator::Event>) -> Value {
         approvals.drain(..approvals.len().saturating_sub(APPROVALS));
     }
     Value::Object(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_without_any_document_is_told_otherwise_than_one_replica() {
+        let told =
+            |why: Option<&str>, is_blind| stalled(&VmName::new("db-1"), Timestamp(0), why.map(Into::into), is_blind);
+        let one = "the metadata endpoint of db-1 has returned no document since 1970-01-01T00:00:00.000Z, so db-1 receives \
+                   no events";
+        assert_eq!(told(None, false), one);
+        let all = told(Some("db-0: status 403"), true);
+        assert!(all.starts_with(&format!("{one} (db-0: status 403); no reachable replica")), "{all}");
+    }
 }

@@ -31,6 +31,11 @@ impl MetadataFailure {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// The last reason since the last document.
+    pub fn why(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|known| known.why.clone())
+    }
+
     /// The last reason, with the time of the first failure; `None` while the last document still counts.
     pub fn known(&self) -> Option<(Timestamp, String)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -47,13 +52,13 @@ mod tests {
         let failure = MetadataFailure::default();
         let before = clock::now();
         failure.note("403".into(), false);
-        assert_eq!(failure.known(), None);
+        assert_eq!((failure.known(), failure.why().as_deref()), (None, Some("403")));
         let after = clock::now();
         while clock::now() == after {}
         failure.note("502".into(), true);
         let (since, why) = failure.known().unwrap();
         assert!(since >= before && since <= after && why == "502");
         failure.end();
-        assert_eq!(failure.known(), None);
+        assert_eq!((failure.known(), failure.why()), (None, None));
     }
 }
