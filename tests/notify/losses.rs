@@ -5,6 +5,7 @@ use serde_json::json;
 use super::cluster::Cluster;
 use super::inbox::{Inbox, Mood, Post};
 use super::told::{announce_elsewhere, are_cloud_events_told_once, counted, plan, table};
+use super::workload::hook;
 
 const LIFE: [&str; 4] = ["announced", "all_clear", "started", "closed"];
 
@@ -62,9 +63,13 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     let grid = Inbox::open().await;
     let tables = table("grid", &grid.url, "topics = [\"quorum_lost\", \"resolved\"]");
     let vms = ["db-0", "db-1", "db-2", "db-3"];
-    let mut cluster = Cluster::of(&vms).tables(vec![tables; 4]).start().await;
+    let plan = Cluster::of(&vms).workload("database", vec![hook("drain")]);
+    let mut cluster = plan.tables(vec![tables; 4]).start().await;
     let leader = cluster.leader(0).await;
     let others: Vec<usize> = (0..4).filter(|place| *place != leader).collect();
+    let order = json!({ "type": "Reboot", "source": "Platform", "vm": others[1], "notice": "3h" });
+    let id = cluster.cloud.announce(order).await;
+    cluster.seen_by_all(&id).await;
     // A follower of the leader does not know that no other replica follows the leader.
     cluster.kill(leader);
     cluster.kill(others[0]);
@@ -72,7 +77,11 @@ async fn a_lost_quorum_is_told_by_all_who_lost_it_under_one_id() {
     let (one, other) = (told[0].json(), told[1].json());
     assert_eq!((&one["id"], &one["source"]), (&other["id"], &other["source"]));
     assert_ne!(one["data"]["told_by"], other["data"]["told_by"]);
-    assert!(one["data"]["text"].as_str().unwrap().contains(&format!("its last known leader is db-{leader}")));
+    let text = one["data"]["text"].as_str().unwrap();
+    assert!(text.contains(&format!("its last known leader is db-{leader}")), "{text}");
+    let open =
+        format!("; open when it last heard: Reboot of db-{} (event {id}, preparing; its notice ends at ", others[1]);
+    assert!(text.contains("; the other replicas may have a quorum, and act") && text.contains(&open), "{text}");
     cluster.start(leader);
     cluster.start(others[0]);
     cluster.ready().await;

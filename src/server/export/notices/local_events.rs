@@ -6,11 +6,18 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::pending::PendingNotifications;
+use crate::replica::clock::rfc3339;
 use crate::replica::metrics::TakeoverLevel;
+use allclear_core::model::document::NotBefore;
+use allclear_core::model::event::Event;
+use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::notification::{Notification, NotificationKind};
+use allclear_core::model::state::State;
 
 /// Delay of the notification of a quorum loss; an election takes much less time.
 const LOST_AFTER: Duration = Duration::from_secs(15);
+/// At most this number of open events is named.
+const NAMED: usize = 5;
 
 pub(super) async fn watch_takeovers(board: &PendingNotifications) {
     let mut takeovers = board.metrics.takeovers();
@@ -53,12 +60,19 @@ pub(super) async fn watch_quorum(board: &PendingNotifications) {
 fn tell_of_loss(board: &PendingNotifications, losses: &mut BTreeMap<String, u32>) -> Option<Notification> {
     let state = board.cluster.state();
     let known = state.leadership.as_ref()?;
+    // The other voters of three or more have a majority without this replica.
+    let others = if board.cluster.consensus.members().voters.len() > 2 {
+        "; the other replicas may have a quorum, and act"
+    } else {
+        ""
+    };
     let text = format!(
-        "{} has had no quorum for {} s, so that replica decides nothing; its last known leader is {}, in term {}",
+        "{} has had no quorum for {} s, so that replica decides nothing; its last known leader is {}, in term {}{others}{}",
         board.cluster.node.name,
         LOST_AFTER.as_secs(),
         known.by,
-        known.term
+        known.term,
+        last_known_events(&state)
     );
     let mut lost = Notification::quorum_lost(known, board.cluster.time.now());
     let times = losses.get(&lost.id).copied().unwrap_or_default() + 1;
@@ -68,4 +82,66 @@ fn tell_of_loss(board: &PendingNotifications, losses: &mut BTreeMap<String, u32>
     }
     board.add(lost.clone(), text);
     Some(lost)
+}
+
+/// The open events, as this replica last knew them: Azure starts and ends them without a quorum, too.
+fn last_known_events(state: &State) -> String {
+    let events: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
+    let named: Vec<String> = events.iter().copied().take(NAMED).map(event_with_its_end).collect();
+    let more = match events.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    if named.is_empty() { String::new() } else { format!("; open when it last heard: {}{more}", named.join(", ")) }
+}
+
+fn event_with_its_end(event: &Event) -> String {
+    let announced = &event.announcement;
+    let vms: Vec<String> = announced.resources.iter().map(ToString::to_string).collect();
+    let ends = match announced.not_before {
+        _ if event.stage() >= Stage::Started => String::new(),
+        NotBefore::At(at) => format!("; its notice ends at {}", rfc3339(at)),
+        NotBefore::Unknown => "; the end of its notice is unknown".into(),
+    };
+    format!("{} of {} (event {}, {}{ends})", announced.kind, vms.join(", "), announced.id, event.stage())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use allclear_core::model::document::{Announcement, EventType, Source, Status};
+    use allclear_core::model::id::{EventId, VmName};
+    use allclear_core::model::time::Timestamp;
+
+    #[test]
+    fn the_loss_of_a_quorum_names_the_open_events_and_the_ends_of_their_notices() {
+        let event = |id: &str, not_before| {
+            let announcement = Announcement {
+                id: EventId::new(id),
+                status: Status::Scheduled,
+                kind: EventType::Reboot,
+                source: Source::Platform,
+                resource_type: String::new(),
+                resources: vec![VmName::new("db-0"), VmName::new("db-1")],
+                not_before,
+                description: String::new(),
+                duration: None,
+            };
+            (EventId::new(id), Arc::new(Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(0))))
+        };
+        let with =
+            |events: Vec<_>| last_known_events(&State { open: events.into_iter().collect(), ..State::default() });
+        assert_eq!(with(Vec::new()), "");
+        let told = with(vec![event("a", NotBefore::At(Timestamp(60_000))), event("b", NotBefore::Unknown)]);
+        let first = "; open when it last heard: Reboot of db-0, db-1 (event a, announced; its notice ends at \
+                     1970-01-01T00:01:00.000Z)";
+        assert_eq!(
+            told,
+            format!("{first}, Reboot of db-0, db-1 (event b, announced; the end of its notice is unknown)")
+        );
+        let many = (0..7).map(|number| event(&format!("e{number}"), NotBefore::Unknown)).collect();
+        assert!(with(many).ends_with("), and 2 more"));
+    }
 }

@@ -14,7 +14,7 @@ use allclear_core::planning_input::PlanningInput;
 use allclear_wire::pb::allclear::operator::v1 as operator;
 
 /// Fields of an event's status in a message, without the fields that grow with time.
-const SHOWN: [&str; 20] = [
+const SHOWN: [&str; 21] = [
     "id",
     "type",
     "source",
@@ -34,6 +34,7 @@ const SHOWN: [&str; 20] = [
     "outcome",
     "start_cause",
     "start_seen",
+    "missing_hooks",
     "measures",
 ];
 /// The maximal number of approvals in a message; the last are kept.

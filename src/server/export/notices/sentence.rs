@@ -39,7 +39,11 @@ pub(super) fn of_event(notice: &Notification, event: &Value, primaries: &[String
             let (by, reason) = (accepted(event, "approver"), accepted(event, "reason"));
             format!("{by} gave the all-clear for {what} ({reason})")
         }
-        NotificationKind::Started => format!("{what} has started ({})", word("start_cause")),
+        NotificationKind::Started => {
+            let (cause, unprepared) = (word("start_cause"), unprepared(event));
+            let down = if cause == "approved" && unprepared.is_empty() { "" } else { &down };
+            format!("{what} has started ({cause}){unprepared}{down}")
+        }
         NotificationKind::Closed => {
             let outcome = word("outcome");
             let unseen =
@@ -48,6 +52,18 @@ pub(super) fn of_event(notice: &Notification, event: &Value, primaries: &[String
         }
         NotificationKind::RestoreFailed | NotificationKind::ChannelStalled | NotificationKind::QuorumLost => what,
     }
+}
+
+/// The hooks that were not done at the start, in the words of `allclear status --check`.
+fn unprepared(event: &Value) -> String {
+    let missing = event["missing_hooks"].as_array().into_iter().flatten();
+    let missing: Vec<&str> = missing.filter_map(Value::as_str).collect();
+    let were = match missing.len() {
+        0 => return String::new(),
+        1 => "was",
+        _ => "were",
+    };
+    format!(", UNPREPARED: before the {} {were} done", missing.join(" and the "))
 }
 
 /// The course of an event after the end of a wait.
@@ -135,14 +151,13 @@ mod tests {
     use allclear_core::model::time::Timestamp;
     use serde_json::json;
 
+    fn notice(kind: NotificationKind) -> Notification {
+        let subject = NotificationSubject::Event(EventId::new("e"));
+        Notification { at: Timestamp(0), kind, subject, id: "i".into() }
+    }
+
     fn told(topic: NotificationKind, event: &Value) -> String {
-        let notice = Notification {
-            at: Timestamp(0),
-            kind: topic,
-            subject: NotificationSubject::Event(EventId::new("e")),
-            id: "i".into(),
-        };
-        of_event(&notice, event, &[])
+        of_event(&notice(topic), event, &[])
     }
 
     #[test]
@@ -163,6 +178,13 @@ mod tests {
         assert_eq!(
             told(NotificationKind::Closed, &event),
             format!("{what} is over, and no restore is outstanding (completed)")
+        );
+        let late = json!({ "id": "e", "type": "Reboot", "resources": ["db-0"], "start_cause": "notice_expired",
+                           "missing_hooks": ["failover of pg on db-0", "drain of pg on db-0"] });
+        assert_eq!(
+            of_event(&notice(NotificationKind::Started), &late, &["db-0 holds the primary of orders-db".into()]),
+            "Reboot of db-0 (event e) has started (notice_expired), UNPREPARED: before the failover of pg on db-0 and the \
+             drain of pg on db-0 were done; db-0 holds the primary of orders-db"
         );
         let unseen = json!({ "id": "e", "outcome": "completed", "start_seen": false });
         assert!(told(NotificationKind::Closed, &unseen).ends_with("is outstanding (completed; no start was seen)"));
