@@ -128,9 +128,9 @@ impl Query {
         match self {
             Self::Status { check: true, target, .. } => check(&target),
             Self::Status { watch: true, target, .. } | Self::Watch(target) => answered(watch(&target)),
-            Self::Status { target, .. } => target.look(OperatorConnection::status, |status| {
-                output::status(&target.reader().at_time(&status.now), status)
-            }),
+            Self::Status { target, .. } => {
+                target.look(OperatorConnection::status, |status| output::status(&target.reader().under(status), status))
+            }
             Self::Events(events) => events.run(),
             Self::Explain { event, target } => explain(event.as_deref(), &target),
         }
@@ -139,13 +139,13 @@ impl Query {
 
 /// Counts down by the cluster's time: the clock of this machine may be wrong.
 fn explain(event: Option<&str>, target: &Target) -> Result<(), Exit> {
-    let now = OnceCell::new();
-    let reader = || target.reader().at_time(now.get().map_or("", String::as_str));
+    let status = OnceCell::new();
+    let reader = || status.get().map_or_else(|| target.reader(), |status| target.reader().under(status));
     match event {
         Some(id) => target.look(
             async |asking| {
                 let event = asking.event(id).await?;
-                let _ = now.set(asking.status().await?.now);
+                let _ = status.set(asking.status().await?);
                 Ok(event)
             },
             |event| output::event(&reader(), event),
@@ -154,7 +154,7 @@ fn explain(event: Option<&str>, target: &Target) -> Result<(), Exit> {
             async |asking| {
                 let mut open = asking.events().await?;
                 open.events.retain(|event| event.stage != "closed");
-                let _ = now.set(asking.status().await?.now);
+                let _ = status.set(asking.status().await?);
                 Ok(open)
             },
             |open| output::all_open(&reader(), open),
@@ -189,7 +189,7 @@ async fn watch(target: &Target) -> Result<(), OperatorClientError> {
     let mut changes = Box::pin(asking.watch().await?);
     if target.format.is_for_programs() || target.reader().paper.size.is_none() {
         while let Some(status) = changes.next().await {
-            target.format.print(&status?, |status| output::status(&target.reader().at_time(&status.now), status))?;
+            target.format.print(&status?, |status| output::status(&target.reader().under(status), status))?;
         }
         return Ok(());
     }
@@ -203,7 +203,7 @@ async fn watch(target: &Target) -> Result<(), OperatorClientError> {
             },
             _ = again.tick() => asking.status().await?,
         };
-        let reader = target.reader().at_time(&status.now);
+        let reader = target.reader().under(&status);
         write(&screenful(&output::status(&reader, &status), reader.paper.size.map(|(_, height)| height)))?;
     }
 }

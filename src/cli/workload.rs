@@ -55,8 +55,8 @@ impl WorkloadSubcommand {
                 let request = shown::DeclareRestoredRequest { workload: workload.clone(), reason };
                 let told = |_: &shown::DeclareRestoredResponse| {
                     format!(
-                        "{workload} counts as in service: it is not restored any more, and a waiting event of its group \
-                         may go on at once, or when its `ready` hook agrees\n"
+                        "{workload} counts as in service: allclear no longer tries to restore it, and a waiting event of \
+                         its group may go on at once, or when its `ready` hook agrees\n"
                     )
                 };
                 target.change(&asker, async |client| client.declare_restored(request).await, told)

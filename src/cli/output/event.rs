@@ -72,7 +72,7 @@ fn head(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     if !event.description.is_empty() {
         entry("description", event.description.clone());
     }
-    let meaning = if is_early(event) { "waits for the start of its preparation" } else { stage(&event.stage) };
+    let meaning = if is_early(event) { "waits for the start of its preparation" } else { stage(reader, &event.stage) };
     entry("stage", format!("{}: {meaning}", event.stage));
     let treatment = event.treatment.as_deref().unwrap_or("not chosen yet");
     let rule = event.rule.as_ref().map(|rule| format!(" (rule: {rule})")).unwrap_or_default();
@@ -98,7 +98,7 @@ fn verdict(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event)
     let Some(blocker) = &event.blocker else {
         if event.stage != "closed" {
             page.heading("NOTHING TO APPROVE ANY MORE");
-            page.line(2, &[plain(stage(&event.stage))]);
+            page.line(2, &[plain(stage(reader, &event.stage))]);
             advice(page, reader, event);
         }
         return;
@@ -240,8 +240,14 @@ fn background(blocker: &shown::Blocker) -> Option<&'static str> {
 }
 
 /// The meaning of a stage.
-pub(super) fn stage(stage: &str) -> &'static str {
+pub(super) fn stage(reader: &OutputContext, stage: &str) -> &'static str {
     match stage {
+        "started" if reader.lacks_quorum => {
+            "Azure carries out the event; the restore of the workloads begins when the event has ended and a quorum is back"
+        }
+        "restoring" if reader.lacks_quorum => {
+            "the event has ended, and the restore of the workloads waits for a quorum: until then no further hook begins"
+        }
         "announced" => "the event was announced, and no hook was begun",
         "preparing" => "the workloads are prepared before the approval",
         "claimed" => "the approval is assigned to a replica, and this replica posts it",

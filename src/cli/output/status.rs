@@ -149,7 +149,7 @@ fn short(page: &mut TextBuilder, reader: &OutputContext, open: &shown::Event) {
                 page.entry(4, "its notice:", NAMES, &[plain(left)]);
             }
         }
-        None => page.line(4, &[plain(event::stage(&open.stage))]),
+        None => page.line(4, &[plain(event::stage(reader, &open.stage))]),
     }
     page.verbatim(4, &faint(reader.command("explain", &[&open.id])));
 }

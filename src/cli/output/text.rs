@@ -15,6 +15,8 @@ use allclear_wire::pb::allclear::operator::v1 as shown;
 pub(in crate::cli) struct OutputContext {
     pub(in crate::cli) paper: Terminal,
     pub(in crate::cli) now: Timestamp,
+    /// The replica has no quorum, so no hook begins.
+    pub(super) lacks_quorum: bool,
     /// The `--endpoint` argument with which a command reaches the same replica; empty, or begins with a space.
     pub(super) at: String,
 }
@@ -26,12 +28,17 @@ impl OutputContext {
         } else {
             format!(" --endpoint {}", quoted(&endpoint.display().to_string()))
         };
-        Self { paper: Terminal::of_stdout(), now: clock::now(), at }
+        Self { paper: Terminal::of_stdout(), now: clock::now(), lacks_quorum: false, at }
     }
 
     /// As of this RFC 3339 time, if it is one.
     pub(in crate::cli) fn at_time(self, now: &str) -> Self {
         Self { now: clock::from_rfc3339(now).unwrap_or(self.now), ..self }
+    }
+
+    /// As the replica sees the cluster.
+    pub(in crate::cli) fn under(self, status: &shown::Status) -> Self {
+        Self { lacks_quorum: !status.quorum, ..self.at_time(&status.now) }
     }
 
     /// A command line for the same replica.

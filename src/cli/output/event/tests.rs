@@ -5,7 +5,10 @@ use crate::cli::output::page::Terminal;
 use allclear_core::model::time::Timestamp;
 
 fn told(event: &shown::Event) -> String {
-    super::event(&OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: String::new() }, event)
+    super::event(
+        &OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), lacks_quorum: false, at: String::new() },
+        event,
+    )
 }
 
 fn hook(phase: &str, outcome: Option<&str>) -> shown::Hook {
@@ -76,7 +79,8 @@ fn a_command_for_a_replica_is_told_with_the_endpoint_and_every_other_without() {
     let advice =
         |command: &str, takes_endpoint| shown::Advice { command: command.into(), takes_endpoint, ..Default::default() };
     let advice = vec![advice("allclear status", true), advice("az account show", false)];
-    let reader = OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), at: " --endpoint /s".into() };
+    let reader =
+        OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), lacks_quorum: false, at: " --endpoint /s".into() };
     let blocker = Some(shown::Blocker::default());
     let told = event(&reader, &shown::Event { stage: "preparing".into(), blocker, advice, ..Default::default() });
     assert!(told.contains("allclear status --endpoint /s\n") && told.contains("az account show\n"), "{told}");
@@ -96,11 +100,25 @@ fn no_start_is_claimed_that_no_replica_saw() {
 
 #[test]
 fn a_countdown_is_by_the_clusters_time() {
-    let reader = || OutputContext { paper: Terminal::PLAIN, now: Timestamp(600_000), at: String::new() };
+    let reader =
+        || OutputContext { paper: Terminal::PLAIN, now: Timestamp(600_000), lacks_quorum: false, at: String::new() };
     let not_before = Some("1970-01-01T00:10:00Z".into());
     let open = shown::Event { stage: "preparing".into(), not_before, ..Default::default() };
     assert!(event(&reader(), &open).contains("notice ends    00:10:00 UTC, now"));
     let told = event(&reader().at_time("1970-01-01T00:05:00.000Z"), &open);
     assert!(told.contains("notice ends    00:10:00 UTC, in 5 min"), "{told}");
     assert_eq!(reader().at_time("").now, reader().now);
+}
+
+#[test]
+fn without_a_quorum_no_restore_is_said_to_go_on() {
+    let reader = || OutputContext { paper: Terminal::PLAIN, now: Timestamp(0), lacks_quorum: false, at: String::new() };
+    let restoring = shown::Event { stage: "restoring".into(), ..Default::default() };
+    let status = |quorum| shown::Status { quorum, events: vec![restoring.clone()], ..Default::default() };
+    let (lost, led) = (status(false), status(true));
+    let waits = "the restore of the workloads waits for a quorum: until then no further hook begins";
+    for told in [event(&reader().under(&lost), &restoring), super::super::status(&reader().under(&lost), &lost)] {
+        assert!(told.contains(waits) && !told.contains("are being restored"), "{told}");
+    }
+    assert!(event(&reader().under(&led), &restoring).contains("the workloads are being restored"));
 }

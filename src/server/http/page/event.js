@@ -55,7 +55,7 @@ function why(event, status, now) {
   return tree("div", { class: `why ${lack || isStuck(event) ? "is-bad" : "is-wait"}` },
     tree("h4", {}, heading),
     lack && tree("p", { class: "because" }, outside(lack)),
-    tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event))),
+    tree("p", { class: "because" }, outside(blocker ? because(blocker, status.events, now) : itself(event, status))),
     tree("dl", {},
       blocker && next(blocker, now),
       latest(event, now),
@@ -65,11 +65,12 @@ function why(event, status, now) {
 
 const who = (by) => (by.startsWith("allclear ") ? `An operator, with ${by}.` : sentence(by));
 
-function itself(event) {
+function itself(event, status) {
   if (event.stage === "started") {
     const long = event.duration_s >= 0 ? ` The expected duration is ${span(event.duration_s * 1000)}.` : " Azure gives no expected duration.";
     return `Azure is working on ${list(event.resources)}.${long}`;
   }
+  if (event.stage === "restoring" && !status.quorum) return "The event is over; the restore of the workloads waits for a quorum.";
   if (event.stage === "restoring") return "The event is over; the prepared workloads are being restored.";
   return isNaN(instant(event.not_before)) ? "No details are known." : "There is no blocker.";
 }

@@ -27,6 +27,8 @@ pub fn command(command: &str, arguments: &[&str]) -> Option<String> {
 /// What the commands depend on beside the shown event.
 #[derive(Default)]
 pub(super) struct Facts {
+    /// A replica without a quorum refuses most requests.
+    pub lacks_quorum: bool,
     /// The cluster still accepts requests about the event's approval.
     pub is_undecided: bool,
     /// Without a hold and a pause the hooks run again, the failed hooks too.
@@ -52,7 +54,7 @@ pub(super) fn of(event: &shown::Event, facts: &Facts, now: Timestamp, doctor: &s
         all.against(blocker);
     }
     // Without a quorum a replica refuses the other commands.
-    if all.has("no_quorum") {
+    if all.has("no_quorum") || facts.lacks_quorum {
         return all.found;
     }
     all.returning();

@@ -74,6 +74,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
     };
     told.primaries = primaries(&told);
     let facts = advice::Facts {
+        lacks_quorum: !input.quorum,
         is_undecided: event.is_undecided(),
         hooks_run_again: hooks_run_again(state, event, input.now),
         retries: retries(state, event),

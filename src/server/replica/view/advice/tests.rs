@@ -243,6 +243,10 @@ fn a_member_that_serves_although_its_restore_fails_can_be_declared_so() {
     assert_eq!(command, "allclear workload restored db-0/pg --reason 'WHY'");
     assert!(does.contains("allclear retries it by itself at 1970-01-01T00:01:00.000Z; repair the cause"), "{does}");
     assert!(after(&["failed", "done"]).is_empty());
+    let hooks = vec![restore("failed")];
+    let event = shown::Event { id: "e".into(), stage: "restoring".into(), hooks, ..Default::default() };
+    let facts = Facts { lacks_quorum: true, ..Facts::default() };
+    assert!(of(&event, &facts, Timestamp(0), DOCTOR).is_empty(), "it would be refused without a quorum");
 
     let facts = Facts { away: BTreeMap::from([("db-0/pg".to_owned(), Timestamp(60_000))]), ..Facts::default() };
     let hooks = vec![restore("unknown")];
