@@ -20,7 +20,7 @@ from allclear_hook import (
     until,
     without_case,
 )
-from psql import HAS_ANSWERED, Psql
+from psql import HAS_ANSWERED, LacksRight, Psql
 
 # A standby needs at least the primary's values. With lower values the standby stops, or the replay stops.
 LIMITS = (
@@ -59,6 +59,11 @@ LOOK = f"""SELECT json_build_object(
     WHERE name IN ({", ".join(f"'{name}'" for name in LIMITS)})),
   'can_rewind', 'on' IN (current_setting('wal_log_hints'), current_setting('data_checksums')))"""
 LOOK = " ".join(LOOK.split())
+# The newest timeline of a standby's WAL. The control file has the one of the last restartpoint, and the receiver ends with
+# its connection.
+RECEIVED = """SELECT coalesce(max(('x' || substr(name, 1, 8))::bit(32)::int), 0) FROM pg_ls_waldir()
+  WHERE pg_is_in_recovery() AND name ~ '^[0-9A-F]{24}$'"""
+RECEIVED = " ".join(RECEIVED.split())
 # A server may close idle sessions sooner than another server needs to stop, and end a long checkpoint.
 STAY = """SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout',
   'statement_timeout', 'transaction_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')"""
@@ -112,17 +117,22 @@ class Group:
         for server in self.servers.values():
             server.send(STAY)
             server.send(LOOK)
+            server.send(RECEIVED)
         for vm, server in self.servers.items():
             try:
                 server.answer(max(0.1, ends - time.monotonic()))
-                self.seen[vm] = json.loads(server.answer(max(0.1, ends - time.monotonic())))
+                said = json.loads(server.answer(max(0.1, ends - time.monotonic())))
+                said["reached"] = max(said["reached"], received(server, max(0.1, ends - time.monotonic())))
+                self.seen[vm] = said
             except Unreachable as error:
                 self.silent[vm] = str(error)
                 if isinstance(error, Rejected):
                     self.rejecting.add(vm)
 
     def again(self, vm: str) -> dict[str, Any]:
-        self.seen[vm] = self.json(vm, LOOK)
+        before = self.seen[vm]["reached"] if vm in self.seen else 0
+        said = self.json(vm, LOOK)
+        self.seen[vm] = {**said, "reached": max(said["reached"], before)}
         return self.seen[vm]
 
     def json(self, vm: str, question: str) -> dict[str, Any]:
@@ -204,6 +214,14 @@ def source_of(said: dict[str, Any]) -> tuple[str, int] | None:
     options = dict(re.findall(r"\b(host|port)\s*=\s*'?([^\s']+)", said["told_to_follow"] or ""))
     host, port = options.get("host", ""), options.get("port", "5432")
     return (host, int(port)) if host and port.isdigit() else None
+
+
+def received(server: Psql, seconds: float) -> int:
+    """The answer to RECEIVED; 0 for a login without the right to it, which others report."""
+    try:
+        return int(server.answer(seconds) or 0)
+    except LacksRight:
+        return 0
 
 
 def timeline(said: dict[str, Any]) -> int:

@@ -34,13 +34,14 @@ from postgresql_members import (
     primary_conninfo,
     synchronous,
 )
-from postgresql_server import Here, timelines
+from postgresql_server import Here, position, timelines
 from postgresql_switch import believe, undo_failover
 
 OURSELVES = "allclear_hook"
-SEGMENT = re.compile("[0-9A-F]{24}")
 # The complaint of pg_waldump about the end of the WAL of a server that crashed.
 END_OF_WAL = re.compile(r"error in WAL record at|could not find a valid record after")
+# The states of a server that wrote, and was not shut down.
+WROTE = ("in production", "shutting down", "in crash recovery")
 # A standby without progress for so long, despite new WAL, has a reason in its log. Seconds.
 GETS_ON_WITHIN = 30
 
@@ -127,16 +128,14 @@ def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
         copy(told, here, group, primary, memory)
     elif spoilt in ("rewinding", "rewound") or is_cut_off(here):
         rewind(told, here, group, primary, memory)
-    elif has_diverged(here, group, primary):
-        if setting("LOST_WRITES", "keep") != "discard" and (why := kept(here, group, primary)):
-            beside = "followed another member" if told.vm in group.seen else "was not running"
-            what = "was writable beside it, and has been stopped" if spoilt == "fenced" else beside
-            raise Failed(
-                f"{told.vm} {why}, {primary} was promoted without it, and {told.vm} {what}; its data were not changed. "
-                f"Look for writes that only it has; when there are none to keep, set LOST_WRITES = discard for one "
-                f"restore, or empty {here.path}"
-            )
-        rewind(told, here, group, primary, memory)
+    elif not follows(group, told.vm, primary):
+        keep(here, group, primary, "was writable beside it, and has been stopped" if spoilt == "fenced" else "")
+        if has_diverged(here, group, primary):
+            here.be_standby()
+            here.stop(must_end=True)
+            # Until the stop this standby may have received writes of a former primary.
+            keep(here, group, primary, "has been stopped")
+            rewind(told, here, group, primary, memory)
     if here.is_stopping():
         here.stop(must_end=True)
     words = here.words()
@@ -153,64 +152,83 @@ def rejoin(told: Told, here: Here, group: Group, primary: str) -> None:
     memory.forget()
 
 
+def follows(group: Group, vm: str, primary: str) -> bool:
+    seen = group.seen.get(vm)
+    return bool(seen and seen["streams"] and seen["timeline"] == group.seen[primary]["timeline"])
+
+
 def has_diverged(here: Here, group: Group, primary: str) -> bool:
-    """Whether this server has written, or may have written, WAL outside the primary's history."""
-    now, seen = group.seen[primary]["timeline"], group.seen.get(here.vm)
-    if seen and seen["streams"] and seen["timeline"] == now:
+    """Whether this server has written or replayed, or may have written, WAL outside the primary's history."""
+    if follows(group, here.vm, primary):
         return False
-    control = here.control()
-    if control["Database cluster state"] in ("in production", "shutting down", "in crash recovery"):
+    control, now, forks = here.control(), group.seen[primary]["timeline"], history(group, primary)
+    if control["Database cluster state"] in WROTE or is_another(here, now, forks):
         return True
+    return any(lsn > position(forks.get(of, "0/0")) for of, lsn in reached(here, group, control) if of != now)
+
+
+def reached(here: Here, group: Group, control: dict[str, str]) -> list[tuple[int, int]]:
+    """The timelines and the positions that this server has replayed. The control file has those of the last restartpoint,
+    which may be many timelines old. The live position is on the newest timeline of the WAL around it."""
     timeline, recovered = timelines(control)
-    reached = [
+    live = group.seen[here.vm]["lsn"] if here.vm in group.seen else 0
+    around = [of for of, begin, end in here.wal(control) if begin < live <= end]
+    return [
         (timeline, position(control["Latest checkpoint location"]) + 1),
         (recovered, position(control["Minimum recovery ending location"])),
-        (recovered, seen["lsn"] if seen else 0),
+        (max([timeline, recovered, *around]), live),
     ]
-    if {timeline, recovered} == {now}:
-        return False
-    forks = {of: position(at) for of, at in history(group, primary).items()}
-    return any(lsn > forks.get(of, 0) for of, lsn in reached if of != now)
 
 
 def history(group: Group, primary: str) -> dict[int, str]:
     """The positions in the WAL at which the primary's history left earlier timelines."""
     now = group.seen[primary]["timeline"]
-    text = group.servers[primary].ask(f"SELECT pg_read_file('pg_wal/{now:08X}.history', 0, 1048576, true)")
-    return {int(row[0]): row[1] for row in map(str.split, text.splitlines()) if row}
+    return forks_of(group.servers[primary].ask(f"SELECT pg_read_file('pg_wal/{now:08X}.history', 0, 1048576, true)"))
+
+
+def forks_of(text: str) -> dict[int, str]:
+    return {int(row[0]): row[1] for row in map(str.split, text.splitlines()) if row and row[0].isdigit()}
+
+
+def is_another(here: Here, now: int, forks: dict[int, str]) -> bool:
+    """Whether this server's WAL of the primary's timeline is of another promotion, with the same number."""
+    own = here.path / "pg_wal" / f"{now:08X}.history"
+    return own.exists() and any(here.path.glob(f"pg_wal/{now:08X}" + "[0-9A-F]" * 16)) and forks_of(own.read_text()) != forks
+
+
+def keep(here: Here, group: Group, primary: str, what: str) -> None:
+    """Raises if this server has, or may have, committed writes that the primary lacks."""
+    if setting("LOST_WRITES", "keep") == "discard" or not (why := kept(here, group, primary)):
+        return
+    # The remedy is near the begin, because a long reason is cut.
+    raise Failed(
+        f"{here.vm} {why}, which {primary} lacks: save them, then run restore with LOST_WRITES = discard. "
+        f"Its data were not changed{f'; {here.vm} {what}' if what else ''}"
+    )
 
 
 def kept(here: Here, group: Group, primary: str) -> str:
     """What speaks against a loss of this server's WAL outside the primary's history, or an empty text: proof that
-    this WAL commits nothing. The control file names the timeline of the last checkpoint, so the server may have WAL of
-    later timelines, and each of them counts."""
-    control, seen = here.control(), group.seen.get(here.vm)
-    forks, now = history(group, primary), group.seen[primary]["timeline"]
-    names = [path.name for path in (here.path / "pg_wal").iterdir() if SEGMENT.fullmatch(path.name)]
-    known = {*timelines(control), *(int(name[:8], 16) for name in names)}
-    if seen and seen["timeline"]:
-        known.add(seen["timeline"])
-    oldest, size = timelines(control)[0], int(control["Bytes per WAL segment"])
-    for timeline in sorted(known - {now}):
-        fork = forks.get(timeline)
-        if timeline < oldest:
+    this WAL commits nothing. Each timeline in pg_wal since the last checkpoint counts: of all of them, the control file has
+    the first only."""
+    control, now, forks = here.control(), group.seen[primary]["timeline"], history(group, primary)
+    ends: dict[int, int] = {}
+    for of, end in [*reached(here, group, control), *((of, end) for of, _, end in here.wal(control))]:
+        ends[of] = max(end, ends.get(of, 0))
+    wrote = control["Database cluster state"] in WROTE
+    for of in sorted(of for of in ends if of >= timelines(control)[0]):
+        if of == now and not wrote and not is_another(here, now, forks):
             continue
-        if not fork:
-            return f"has a timeline {timeline} of its own"
-        ends = [segment_end(name, size) for name in names if int(name[:8], 16) == timeline]
-        if any(end > position(fork) for end in ends) and (why := commits(here, timeline, fork)):
+        fork = forks.get(of)
+        if not fork or of == now:
+            return f"has writes on a timeline {of} of its own"
+        if ends[of] > position(fork) and (why := committed(here, of, fork)):
             return why
     return ""
 
 
-def segment_end(name: str, size: int) -> int:
-    """The position in the WAL at the end of a segment of this size in bytes."""
-    return position(f"{name[8:16]}/0") + (int(name[16:], 16) + 1) * size
-
-
-def commits(here: Here, timeline: int, fork: str) -> str:
-    """The transactions that this server committed on the timeline after the position `fork`, the reason why this is not
-    known, or an empty text."""
+def committed(here: Here, timeline: int, fork: str) -> str:
+    """The committed writes on this timeline after this position, also possible ones, or an empty text."""
     command = [here.program("pg_waldump"), "-p", str(here.path / "pg_wal"), "-t", str(timeline), "-s", fork]
     try:
         ran = subprocess.run(
@@ -222,12 +240,12 @@ def commits(here: Here, timeline: int, fork: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"may have writes after {fork}: {error}"
+        return f"may have writes after {fork} ({error})"
     ends = [line for line in ran.stdout.splitlines() if re.search(r"desc: (COMMIT|PREPARE)", line)]
     if ends:
         return f"has {len(ends)} committed transactions after {fork}"
     complaint = ran.stderr.strip().splitlines()[-1:]
-    return "" if not complaint or END_OF_WAL.search(complaint[0]) else f"may have writes after {fork}: {complaint[0]}"
+    return "" if not complaint or END_OF_WAL.search(complaint[0]) else f"may have writes after {fork} ({complaint[0]})"
 
 
 def prove(told: Told, group: Group, primary: str, words: Callable[[], str]) -> None:
@@ -268,9 +286,3 @@ def behind(told: Told, group: Group, primary: str) -> str:
         return f"streams from {other} and not from {primary}: run its restore hook (allclear hook run)"
     lag = ahead["lsn"] - standby["lsn"]
     return f"is {lag >> 10} KiB behind" if lag > 1 << 20 else ""
-
-
-def position(text: str) -> int:
-    """A position in the WAL, such as 3/5C001A28, as a number."""
-    high, _, low = text.strip().partition("/")
-    return (int(high, 16) << 32) + int(low, 16)

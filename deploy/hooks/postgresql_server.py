@@ -110,7 +110,15 @@ class Here:
         """The newest timeline of the data, also of a promotion before its first checkpoint."""
         control = self.control()
         known = [int(path.stem, 16) for path in (self.path / "pg_wal").glob("[0-9A-F]*.history")]
-        return max(*timelines(control), *known)
+        return max(*timelines(control), *known, *(of for of, _, _ in self.wal(control)))
+
+    def wal(self, control: dict[str, str]) -> list[tuple[int, int, int]]:
+        """The segments in pg_wal: the timeline, the begin, and the end. The control file has the timelines of the last
+        checkpoint or restartpoint, and a standby may have followed later timelines since."""
+        size = int(control.get("Bytes per WAL segment", 1 << 24))
+        names = [path.name for path in (self.path / "pg_wal").glob("[0-9A-F]" * 24)]
+        begins = [(int(name[:8], 16), position(f"{name[8:16]}/0") + int(name[16:], 16) * size) for name in names]
+        return [(timeline, begin, begin + size) for timeline, begin in begins]
 
     def be_standby(self) -> None:
         """From now on every start of the server makes a standby."""
@@ -264,6 +272,12 @@ def timelines(control: dict[str, str]) -> tuple[int, int]:
     """The timelines of the last checkpoint and of the recovery."""
     timeline = int(control["Latest checkpoint's TimeLineID"])
     return timeline, int(control["Min recovery ending loc's timeline"]) or timeline
+
+
+def position(text: str) -> int:
+    """A position in the WAL, such as 3/5C001A28, as a number."""
+    high, _, low = text.strip().partition("/")
+    return (int(high, 16) << 32) + int(low, 16)
 
 
 def size(log: Path) -> int:

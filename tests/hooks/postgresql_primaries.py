@@ -16,7 +16,7 @@ import postgresql_members
 import postgresql_restore
 import postgresql_switch
 from allclear_hook import Blocked, Done, Failed, Memory, NotApplicable, Told, Unknown, Unreachable
-from postgresql_members import LOOK, Group
+from postgresql_members import LOOK, RECEIVED, Group
 from postgresql_server import Here
 
 MEMBERS = "db-0=10.0.0.4:5432 db-1=10.0.0.5:5432 db-2=10.0.0.6:5432"
@@ -54,6 +54,10 @@ class Server:
             said = {**rest, "synchronous": "", "limits": {}, **Server.reports[self.vm]}
             return json.dumps({"heard_from": said["followers"], **said})
         said = Server.reports[self.vm]
+        if statement == RECEIVED:
+            return str(said.get("received", 0))
+        if statement.startswith("SELECT pg_read_file('pg_wal/"):
+            return said["history"]
         if statement == pgbouncer.TIMELINE:
             return str(said["timeline"]) if said["primary"] else ""
         if statement == pgbouncer.FOLLOWERS:
@@ -134,6 +138,15 @@ class OfAFormerPrimary(Members):
         Server.reports = {"db-0": primary(followers=["db-2"]), "db-2": standby("db-1", timeline=2)}
         with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary: db-2 has a later timeline; db-1: did not"):
             postgresql_restore.restore(self.told("db-0"))
+
+    def test_a_standby_of_a_later_timeline_contradicts_also_before_its_first_restartpoint(self):
+        """db-2 streamed from db-1, and its control file still has the timeline before that."""
+        lost = standby("db-1", timeline=1, streams=False)
+        for received, why in ((2, "db-2 has a later timeline"), (1, "no standby streams from it")):
+            Server.reports = {"db-0": primary(), "db-2": {**lost, "received": received}}
+            self.assertRegex(self.doubt(), f"^db-0 may be a former primary: {why}")
+        Server.reports = {"db-0": primary(3), "db-2": {**lost, "received": 3}}
+        self.assertRegex(self.doubt(), "no standby streams from it", "db-1 was not replaced by db-0")
 
     def test_no_standby_is_moved_to_it_and_a_checkpoint_is_written_all_the_same(self):
         self.assertRegex(postgresql.checkpoint(self.told("db-0")).reason, "may be a former primary")
