@@ -14,6 +14,10 @@ from allclear_hook import Failed, Rejected, Unreachable, until
 MOST_WARNINGS = 4096
 
 
+class Lost(Unreachable):
+    """The connection ended: the server went down, or ended the session."""
+
+
 class Client:
     """A client process for many statements: a switch has no time to start a process per statement.
 
@@ -21,7 +25,7 @@ class Client:
     """
 
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        self.name, self.lost = name, ""
+        self.name, self.lost, self._has_ended = name, "", False
         self._said = b""
         self._warned = b""
         # The client has a session of its own, so a signal to the hook does not end the client during a switch. The
@@ -61,6 +65,7 @@ class Client:
                 continue
             read = os.read(self._output.fileno(), 65536) if ready else b""
             if not read:
+                self._has_ended = bool(ready)
                 self.lost = self._why_it_was_lost() if ready else f"did not answer within {seconds:g} s"
                 self.close()
             self._check()
@@ -101,7 +106,8 @@ class Client:
 
     def _check(self) -> None:
         if self.lost:
-            raise (Rejected if self.is_rejected() else Unreachable)(f"{self.name}: {self.lost}")
+            kind = Rejected if self.is_rejected() else Lost if self._has_ended else Unreachable
+            raise kind(f"{self.name}: {self.lost}")
 
     def close(self) -> None:
         self._process.kill()

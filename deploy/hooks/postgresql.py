@@ -91,7 +91,7 @@ def checkpoint(told: Told) -> Done:
     if claimed and (why := group.doubt(claimed)):
         # A checkpoint is harmless. Standbys are not moved, because this primary may be a former primary.
         if told.vm in group.seen:
-            group.servers[told.vm].ask("CHECKPOINT", told.seconds_left())
+            flush_here(told, group, [told.vm])
         return Done(why)
     primary = group.the_primary()
     try:
@@ -100,10 +100,17 @@ def checkpoint(told: Told) -> Done:
         progress(str(error))
     if primary == told.vm:
         standbys = [vm for vm, said in group.seen.items() if said["streams"] and vm not in told.avoid]
-        flush(group, [primary, *standbys], told.seconds_left())
+        flush_here(told, group, [primary, *standbys])
     elif told.vm in group.seen:
-        group.servers[told.vm].ask("CHECKPOINT", told.seconds_left())
+        flush_here(told, group, [told.vm])
     return Done()
+
+
+def flush_here(told: Told, group: Group, vms: list[str]) -> None:
+    """A failure, and no blocked hook: allclear goes on, and the switch decides by itself."""
+    if why := Here(told).cramped():
+        raise Failed(why)
+    flush(told, group, vms)
 
 
 def drain(told: Told) -> Done | NotApplicable:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from allclear_hook import Blocked, Told, number, progress, setting
+from allclear_hook import Blocked, Failed, Memory, Told, number, progress, setting
+from client import Lost
 from postgresql_members import Group, comes_true, literal, lower_limits, member
 
 SENDERS = """SELECT pid, coalesce(state, 'starting'), coalesce(pg_current_wal_lsn() - sent_lsn, 0)::bigint,
@@ -49,6 +50,8 @@ def unfit(vm: str, told: Told, group: Group, sending: list[Sender]) -> str:
         return "is affected by an event or out of reach"
     if not said:
         return group.silent[vm]
+    if why := crashed(told).get(vm):
+        return why
     if said["system"] != primary["system"]:
         return "is of another database cluster"
     if not said["streams"] or said["timeline"] != primary["timeline"]:
@@ -96,15 +99,37 @@ def interrupted(group: Group, primary: str, sending: list[Sender]) -> str:
     return ends + (f"; these replication slots stay on {primary}: {', '.join(slots)}" if slots else "")
 
 
-def flush(group: Group, vms: list[str], seconds: float) -> None:
-    """A checkpoint on each member, and a second checkpoint on the first member, which has written more meanwhile."""
-    first = group.servers[vms[0]]
-    first.ask("CHECKPOINT", seconds)
-    for vm in vms[1:]:
-        group.servers[vm].send("CHECKPOINT")
-    for vm in vms[1:]:
-        group.servers[vm].answer(seconds)
-    first.ask("CHECKPOINT", seconds)
+def flush(told: Told, group: Group, vms: list[str]) -> None:
+    """A checkpoint on each member. If there are several, the first member writes a second one, because the first member has
+    written more meanwhile.
+
+    A server that cannot write its files, as on a full disk, ends all sessions at a checkpoint (PANIC), and starts again.
+    That is a failure, and is not repeated on this server in the same event.
+    """
+    before = crashed(told)
+    for why in (before[vm] for vm in vms if vm in before):
+        raise Failed(f"no further CHECKPOINT in this event: {why}")
+    for at_once in (vms[:1], vms[1:], vms[:1] if vms[1:] else []):
+        for vm in at_once:
+            group.servers[vm].send("CHECKPOINT")
+        for vm in at_once:
+            try:
+                group.servers[vm].answer(told.seconds_left())
+            except Lost as error:
+                why = f"the server ended the session at a CHECKPOINT, see its log (a full disk?): {error}"
+                crashes(told).remember({"event": told.event, "servers": {**before, vm: why}})
+                raise Failed(why) from error
+
+
+def crashes(told: Told) -> Memory:
+    return Memory(f"postgresql-{told.vm}-checkpoint")
+
+
+def crashed(told: Told) -> dict[str, str]:
+    """The servers that ended a session at a CHECKPOINT in this event, and the reasons. A hook by hand has no event."""
+    facts = crashes(told).recall()
+    found: dict[str, str] = facts.get("servers", {}) if told.event and facts.get("event") == told.event else {}
+    return found
 
 
 def check_replay(group: Group, primary: str, to: str) -> None:

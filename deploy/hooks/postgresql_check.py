@@ -91,6 +91,8 @@ def of_directory(here: Here) -> Iterator[str]:
         yield f"{here.path} is of the user with the number {owner}: give it as `user` of the hooks"
     else:
         yield from barred(here)
+    if why := here.cramped():
+        yield why
     pid = here.pid()
     if not pid:
         yield f"no server runs on {here.path} on this VM: start it, or correct PGDATA"

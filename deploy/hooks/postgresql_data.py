@@ -44,6 +44,7 @@ from allclear_hook import (
     until,
 )
 from disks import unmounted
+from postgresql_candidate import flush
 from postgresql_members import Group, primary_conninfo
 from postgresql_server import SHUT_DOWN, Here, end, replace, size, sync
 from psql import REJECTED, Psql, first_error
@@ -87,7 +88,7 @@ def rewind(told: Told, here: Here, group: Group, primary: str, memory: Memory) -
         memory.remember(facts)
     if facts["step"] == "rewinding":
         # Without the checkpoint pg_rewind reads the timeline from before the promotion, and damages this directory.
-        group.servers[primary].ask("CHECKPOINT", told.seconds_left())
+        flush(told, group, [primary])
         if not was_cut_off:
             for why in barred(here):
                 raise Failed(f"nothing was changed: {why}")

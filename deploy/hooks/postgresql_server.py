@@ -23,7 +23,7 @@ from allclear_hook import (
     setting,
     until,
 )
-from disks import Place
+from disks import Place, mount_of
 from postgresql_members import Group, literal, primary_conninfo
 from psql import Psql
 
@@ -38,6 +38,8 @@ REASONS = re.compile(
     r'|"error_severity":"(?:FATAL|PANIC|ERROR)",(.*)|(hot standby is not possible.*)'
 )
 TAIL = 65536
+# The room for a checkpoint beside two segments of WAL. Bytes.
+ROOM = 1 << 24
 
 
 class Stuck(Unreachable):
@@ -105,6 +107,20 @@ class Here:
 
     def state(self) -> str:
         return self.control()["Database cluster state"]
+
+    def cramped(self) -> str:
+        """Why a checkpoint may lack room on a file system, or an empty text. The server then ends with PANIC, at a stop
+        too: a switch would stop writes in vain."""
+        needed = 2 * int(self.control().get("Bytes per WAL segment", 1 << 24)) + ROOM
+        for folder in (self.path, self.path / "pg_wal"):
+            found = os.statvfs(folder)
+            free = found.f_bavail * found.f_frsize
+            if free < needed:
+                return (
+                    f"{self.vm}: the file system at {mount_of(folder)} is full: {free >> 20} MiB are free for {folder}, and "
+                    f"a checkpoint or a stop of the server needs {needed >> 20} MiB: free some"
+                )
+        return ""
 
     def newest_timeline(self) -> int:
         """The newest timeline of the data, also of a promotion before its first checkpoint."""

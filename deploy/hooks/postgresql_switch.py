@@ -86,6 +86,8 @@ class Switch:
         """Checks, prepares, and switches to another primary."""
         told, group = self.told, self.group
         self.here.must_be(group.servers[told.vm])
+        if why := self.here.cramped():
+            raise Blocked(why)
         sending = senders(group, told.vm)
         to = candidate(told, group, sending)
         old, new = group.servers[told.vm], group.servers[to]
@@ -105,7 +107,7 @@ class Switch:
         self.poolers.check(told.vm)
         progress(f"{to} is to be promoted{interrupted(group, told.vm, sending)}")
         self.here.place.note(self.here.path)
-        flush(group, [told.vm, to], told.seconds_left())
+        flush(told, group, [told.vm, to])
         check_replay(group, told.vm, to)
         streaming = {vm for vm in self.others(to) if group.seen[vm]["streams"]}
         set_synchronous(new, streaming - told.affected)
