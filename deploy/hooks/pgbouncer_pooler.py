@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from allclear_hook import Blocked, Failed, Unreachable, members, progress, setting
+from allclear_hook import Blocked, Failed, Rejected, Unreachable, members, progress, setting
 from psql import Psql, Refused
 
 
@@ -76,6 +76,14 @@ class Pooler:
     def resume(self) -> None:
         self.ask("RESUME", unless="not paused")
 
+    def is_administered(self) -> bool:
+        """Whether the login is an admin. The statement has no effect: no such database exists."""
+        try:
+            self.ask('RESUME "allclear: no such database"')
+        except Refused as error:
+            return "admin access needed" not in str(error)
+        return True
+
     def databases(self) -> list[str]:
         return [row[0] for row in self.rows("SHOW DATABASES") if row[0] != "pgbouncer"]
 
@@ -95,12 +103,15 @@ class Poolers:
         ends = time.monotonic() + 4
         # The poolers without an answer, and the reasons.
         self.silent: dict[str, str] = {}
+        self.rejecting: set[str] = set()
         for address, pooler in self.asked.items():
             try:
                 pooler.answer(max(0.1, ends - time.monotonic()))
             except Unreachable as error:
                 progress(str(error))
                 self.silent[address] = str(error)
+                if isinstance(error, Rejected):
+                    self.rejecting.add(address)
 
     def reached(self) -> list[Pooler]:
         return [pooler for address, pooler in self.asked.items() if address not in self.silent]
@@ -140,6 +151,21 @@ class Poolers:
         """Fails unless each process is named: clients of an unnamed process would stay at the old primary."""
         if self.lacking():
             raise Failed("; ".join(self.lacking()))
+
+    def check_logins(self, must_move: bool) -> None:
+        """Fails if a pooler refuses the login, or is not administered by it: the clients of this pooler would stay at the
+        old primary. Unless the poolers must move, such a pooler is left out."""
+        refused = {address: self.silent[address] for address in self.rejecting}
+        for address, pooler in self.asked.items():
+            if address not in self.silent and not pooler.is_administered():
+                refused[address] = not_admin(pooler)
+        why = "; ".join(refused.values())
+        if refused and must_move:
+            raise Rejected(f"{why}: correct PGUSER, PGPASSFILE or the pooler; its clients would stay at the old primary")
+        for address, said in refused.items():
+            if address not in self.silent:
+                progress(said)
+                self.silent[address] = said
 
     def check(self, vm: str) -> None:
         """Changes the configuration file of every pooler to this member's, while this is harmless."""
@@ -190,6 +216,10 @@ def in_transactions(address: str) -> str:
     return f"; transactions run in the server's processes {', '.join(pids)}" if pids else ""
 
 
+def not_admin(pooler: Pooler) -> str:
+    return f"{pooler.console.name}: {os.environ.get('PGUSER', 'the user')} is no admin of it: add it to admin_users"
+
+
 def succeeds(what: Callable[[], object]) -> bool:
     try:
         what()
@@ -202,12 +232,8 @@ def succeeds(what: Callable[[], object]) -> bool:
 def lacks(pooler: Pooler) -> Iterator[str]:
     """The missing requirements of a switch or a drain, for this process of a pooler."""
     name, settings = pooler.console.name, pooler.settings()
-    try:
-        # A statement for admins only, without effect: no such database exists.
-        pooler.ask('RESUME "allclear: no such database"')
-    except Refused as error:
-        if "admin access needed" in str(error):
-            yield f"{name}: {os.environ.get('PGUSER', 'the user')} is no admin of it: add it to admin_users"
+    if not pooler.is_administered():
+        yield not_admin(pooler)
     if settings.get("pool_mode") == "session":
         yield f"{name}: pool_mode = session, in which a pause waits until all clients leave: use transaction"
     if setting("MEMBERS", ""):

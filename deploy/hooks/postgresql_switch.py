@@ -95,6 +95,8 @@ class Switch:
             raise Failed("commits wait for standbys (synchronous_standby_names): give SYNCHRONOUS in the env table")
         if not group.seen[told.vm]["can_rewind"]:
             progress("after a crash this member must be copied anew: neither data checksums nor wal_log_hints")
+        # A VM that does not come back takes its primary with it, with or without a switch.
+        self.poolers.check_logins(must_move=told.comes_back)
         self.poolers.check_processes()
         group.need_superuser(told.vm, to)
         if told.seconds_left() < LEAST:

@@ -18,6 +18,8 @@ END = f" end-of-answer-{secrets.token_hex(8)}"
 REJECTED = re.compile(
     r"authentication failed|pg_hba\.conf|not permitted to log in|no password supplied"
     r"|superuser or replication role|permission denied to start WAL sender|SSL was required|certificate"
+    # The words of PgBouncer.
+    r"|login rejected|no such user|FATAL:\s+not allowed|(SSL|TLS connection) required"
     r'|(role|database|user) "[^"]*" does not exist|permission denied for database'
 )
 # The words of the server about a right that the login lacks.

@@ -38,6 +38,12 @@ class Words(unittest.TestCase):
             "FATAL:  permission denied to start WAL sender",
             "server does not support SSL, but SSL was required",
             "SSL error: certificate verify failed",
+            # PgBouncer
+            "FATAL:  SASL authentication failed",
+            "FATAL:  login rejected",
+            "FATAL:  not allowed",
+            "FATAL:  no such user: allclear",
+            "FATAL:  SSL required",
             'root certificate file "/var/lib/allclear/.postgresql/root.crt" does not exist',
         ):
             self.assertTrue(REJECTED.search(words), words)
@@ -47,6 +53,7 @@ class Words(unittest.TestCase):
             "FATAL:  terminating connection due to administrator command",
             "SSL error: unexpected eof while reading",
             "FATAL:  number of requested standby connections exceeds max_wal_senders (currently 10)",
+            "FATAL:  pgbouncer cannot connect to server",
             "Connection refused",
             "did not answer within 5 s",
         ):
