@@ -104,10 +104,10 @@ def restore(_told: Told) -> None:
         raise Blocked(str(error)) from error
 
 
-def primary() -> tuple[str | None, str]:
+def primary(told_of: set[str]) -> tuple[str | None, str]:
     """The primary, and the reason for a doubt. If two members claim to be the primary, the member with the latest
     promotion. A member that does not answer may be the present primary: then a standby has to stream from the claimant,
-    and without this proof only a single claimant is named.
+    and without this proof only a single claimant is named. A silent member is told of once; `told_of` has these members.
     """
     found: dict[str, tuple[int, bool]] = {}
     silent = []
@@ -118,7 +118,9 @@ def primary() -> tuple[str | None, str]:
             if timeline:
                 found[vm] = int(timeline), is_followed(vm, server.ask(FOLLOWERS))
         except Unreachable as error:
-            progress(str(error))
+            if vm not in told_of:
+                progress(str(error))
+            told_of.add(vm)
             silent.append(str(error))
     if not found:
         return None, "; ".join(["no member is primary", *silent])
@@ -137,10 +139,11 @@ def is_followed(vm: str, names: str) -> bool:
 
 def point(told: Told) -> None:
     found: tuple[str | None, str] = None, ""
+    told_of: set[str] = set()
 
     def is_known() -> bool:
         nonlocal found
-        found = primary()
+        found = primary(told_of)
         return not found[1]
 
     until(is_known, min(30, told.seconds_left()), 0.5)

@@ -229,6 +229,18 @@ class OfAPooler(Members):
             self.assertRegex(said.getvalue(), "link still leads to db-0, and stays: db-0 may be a former primary")
             self.assertEqual(os.readlink(self.link), "primary-db-0.ini")
 
+    def test_a_silent_member_is_told_of_once(self):
+        Server.reports = {"db-0": primary()}
+        said = io.StringIO()
+
+        def thrice(holds, *_):
+            return [holds() for _ in range(3)][-1]
+
+        with patch.object(pgbouncer, "until", thrice), contextlib.redirect_stdout(said), self.assertRaises(Blocked):
+            pgbouncer.point(self.told("db-0"))
+        lines = said.getvalue().splitlines()
+        self.assertEqual(lines, [f"progress: {vm}: did not answer within 4 s" for vm in ("db-1", "db-2")])
+
     def test_no_other_link_moves_to_it(self):
         Server.reports = {"db-0": primary()}
         with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary"):
