@@ -30,18 +30,22 @@ answers stays. check: verifies the requirements; changes nothing.
 
 Settings: POOLER (this VM's admin addresses, HOST:PORT, one for each process), POOLER_DATABASES (databases to drain;
 default: all configured databases), LEAVE_SECONDS (5), PAUSE_SECONDS (5), each at most a quarter of the time that is
-left; for point: MEMBERS, POOLER_CONFIG (/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini).
+left; for point: MEMBERS, POOLER_CONFIG (/etc/pgbouncer/primary-{vm}.ini), CONFIG (/etc/pgbouncer/pgbouncer.ini), whose
+folder the user of the pooler can write.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from allclear_hook import (
     Blocked,
     Done,
+    Failed,
     Told,
     Unreachable,
     checked,
@@ -148,7 +152,7 @@ def point(told: Told) -> None:
 
     until(is_known, min(30, told.seconds_left()), 0.5)
     vm, doubt = found
-    link = Path(setting("CONFIG", "/etc/pgbouncer/pgbouncer.ini"))
+    link = config()
     if not vm or (doubt and not leads_to(link, vm)):
         raise Blocked(doubt)
     if doubt:
@@ -156,9 +160,59 @@ def point(told: Told) -> None:
         progress(f"{link} still leads to {vm}, and stays: {doubt}")
         return
     beside = link.with_suffix(".new")
-    beside.unlink(missing_ok=True)
-    os.symlink(config_for(vm), beside)
-    beside.replace(link)
+    try:
+        beside.unlink(missing_ok=True)
+        os.symlink(config_for(vm), beside)
+        beside.replace(link)
+    except OSError as error:
+        raise Failed(f"{link} cannot be linked to {config_for(vm)} ({error.strerror}): {remedy(link, os.geteuid())}") from error
+
+
+def config() -> Path:
+    return Path(setting("CONFIG", "/etc/pgbouncer/pgbouncer.ini"))
+
+
+def of_link() -> Iterator[str]:
+    """`point` replaces the link to the file of the primary as the user of the pooler. The file system may be read-only for
+    this hook in its sandbox, so the rights of the folder count too."""
+    link = config()
+    own_files = Path(config_for("*"))
+    is_beside = own_files.parent == link.parent and any(link.parent.glob(own_files.name))
+    if not (link.is_symlink() or is_beside):
+        return
+    user, groups = service_user()
+    try:
+        found = link.parent.stat()
+    except OSError as error:
+        yield f"CONFIG: {link.parent} cannot be read: {error.strerror}"
+        return
+    rights = found.st_mode >> (6 if found.st_uid == user else 3 if found.st_gid in groups else 0)
+    is_open = user == os.geteuid() and os.access(link.parent, os.W_OK | os.X_OK)
+    if user != 0 and rights & 3 != 3 and not is_open:
+        yield f"the pooler's user cannot write in {link.parent}, where `pgbouncer.py point` replaces a link: {remedy(link, user)}"
+
+
+def remedy(link: Path, user: int) -> str:
+    try:
+        name = pwd.getpwuid(user).pw_name
+    except KeyError:
+        name = str(user)
+    return f"run chown {name} {link.parent}"
+
+
+def service_user() -> tuple[int, set[int]]:
+    """The user of the poolers on this machine, with all groups; the own user, unless a single user has them all."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            told = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines() if ":" in line)
+        except (OSError, ValueError):
+            continue
+        if told["Name"].strip() == "pgbouncer":
+            # The second number is the effective id.
+            groups = {int(told["Gid"].split()[1]), *map(int, told.get("Groups", "").split())}
+            found[int(told["Uid"].split()[1])] = groups
+    return found.popitem() if len(found) == 1 else (os.geteuid(), {os.getegid(), *os.getgroups()})
 
 
 def leads_to(link: Path, vm: str) -> bool:
@@ -171,7 +225,7 @@ def check(_told: Told) -> Done:
     wrong = [f"{why}: start it, or correct POOLER and PGUSER" for why in poolers.silent.values()]
     for pooler in poolers.reached():
         wrong += lacks(pooler)
-    return checked([*wrong, *poolers.lacking()])
+    return checked([*wrong, *poolers.lacking(), *of_link()])
 
 
 if __name__ == "__main__":

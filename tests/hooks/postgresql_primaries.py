@@ -241,6 +241,35 @@ class OfAPooler(Members):
         lines = said.getvalue().splitlines()
         self.assertEqual(lines, [f"progress: {vm}: did not answer within 4 s" for vm in ("db-1", "db-2")])
 
+    def test_the_user_of_the_pooler_has_to_write_in_the_folder_of_the_link(self):
+        folder = self.link.parent
+        folder.chmod(0o755)
+        nobody = (54321, {54321})
+        with patch.object(pgbouncer, "service_user", lambda: nobody):
+            self.assertEqual(list(pgbouncer.of_link()), [], "no link, and no file of a primary")
+            self.leads_to("db-0")
+            why = f"the pooler's user cannot write in {folder}, where `pgbouncer.py point` replaces a link: "
+            self.assertEqual(list(pgbouncer.of_link()), [f"{why}run chown 54321 {folder}"])
+            self.link.unlink()
+            (folder / "primary-db-1.ini").touch()
+            self.assertEqual(list(pgbouncer.of_link()), [f"{why}run chown 54321 {folder}"])
+            folder.chmod(0o777)
+            self.assertEqual(list(pgbouncer.of_link()), [])
+        with patch.object(pgbouncer, "service_user", lambda: (os.geteuid(), set())):
+            folder.chmod(0o700)
+            self.assertEqual(list(pgbouncer.of_link()), [])
+
+    def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(self):
+        Server.reports = {"db-0": primary(followers=["db-1", "db-2"])}
+        why = (
+            f"^{self.link} cannot be linked to .*primary-db-0.ini .Permission denied.: run chown .* {self.link.parent}$"
+        )
+        with (
+            patch.object(os, "symlink", side_effect=PermissionError(13, "Permission denied")),
+            self.assertRaisesRegex(Failed, why),
+        ):
+            pgbouncer.point(self.told("db-0"))
+
     def test_no_other_link_moves_to_it(self):
         Server.reports = {"db-0": primary()}
         with self.assertRaisesRegex(Blocked, "^db-0 may be a former primary"):
