@@ -46,6 +46,7 @@ from allclear_hook import (
     Blocked,
     Done,
     Failed,
+    Rejected,
     Told,
     Unreachable,
     checked,
@@ -70,7 +71,8 @@ def own_processes() -> Poolers:
     """All processes of the pooler on this VM."""
     poolers = Poolers(setting("POOLER").split())
     if poolers.silent:
-        raise Blocked("; ".join(poolers.silent.values()))
+        why = "; ".join(poolers.silent.values())
+        raise Rejected(why) if poolers.rejecting == set(poolers.silent) else Blocked(why)
     return poolers
 
 
@@ -104,6 +106,8 @@ def restore(_told: Told) -> None:
             for database in drained(pooler):
                 pooler.ask(f'ENABLE "{database}"')
                 pooler.ask(f'RESUME "{database}"', unless="not paused")
+    except Rejected:
+        raise
     except Unreachable as error:
         raise Blocked(str(error)) from error
 

@@ -6,9 +6,10 @@ import os
 import unittest
 from unittest.mock import patch
 
+import pgbouncer
 import pgbouncer_pooler
 import postgresql_switch
-from allclear_hook import Done, Failed, Rejected, Told, Unreachable
+from allclear_hook import Blocked, Done, Failed, Rejected, Told, Unreachable
 from pgbouncer_pooler import Poolers
 from postgresql_primaries import MEMBERS, Members, Server, primary, standby
 from postgresql_server import Here
@@ -34,6 +35,24 @@ class Console:
         if error and (is_for_admins or not isinstance(error, Refused)):
             raise error
         return ""
+
+
+class OfThePoolersOwnVm(unittest.TestCase):
+    def test_a_refused_login_fails_and_a_pooler_without_an_answer_is_waited_for(self):
+        refused = Rejected("pooler 10.0.0.7:6432: FATAL:  login rejected")
+        silent = Unreachable("pooler 10.0.0.8:6432: Connection refused")
+        with (
+            patch.dict(os.environ, {"POOLER": " ".join(ADDRESSES)}),
+            patch.object(pgbouncer_pooler, "Psql", Console),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            for phase in (pgbouncer.drain, pgbouncer.restore):
+                Console.answers = {"10.0.0.7:6432": refused}
+                with self.assertRaisesRegex(Rejected, "login rejected$"):
+                    phase(Told({"ALLCLEAR_VM": "db-0"}))
+                Console.answers["10.0.0.8:6432"] = silent
+                with self.assertRaisesRegex(Blocked, "login rejected; .*Connection refused$"):
+                    phase(Told({"ALLCLEAR_VM": "db-0"}))
 
 
 class OfASwitch(Members):
