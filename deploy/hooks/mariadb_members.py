@@ -189,11 +189,15 @@ def covers(all_of: Mapping[str, int], these: Mapping[str, int]) -> bool:
 
 def errant(server: Server, primary: Server) -> list[str]:
     """Transactions of this member that the primary never had. Numbers alone do not show this, because a domain counts
-    the transactions of all members. Transactions before the primary's own binlog are not visible in its state."""
+    the transactions of all members. Transactions before the primary's own binlog are not visible in its state.
+
+    Transactions that the member has received and not applied count too: a change of the primary removes the relay log, and
+    with semi-synchronous replication a client may have the acknowledgment."""
     known = {tuple(one.split("-")[:2]): int(one.split("-")[2]) for one in listed(primary.look["state"])}
     replicated = positions(primary.look["replicated"])
     found = []
-    for one in listed(server.look["state"]):
+    received = listed(server.follows.get("Gtid_IO_Pos", "")) if server.follows else []
+    for one in dict.fromkeys([*listed(server.look["state"]), *received]):
         domain, by, count = one.split("-")
         least = known.get((domain, by), replicated.get(domain, 0))
         if int(count) > least:

@@ -320,5 +320,21 @@ class OfItsOwnProof(Members):
         self.assertEqual(self.led, ["db-0", "db-0"])
 
 
+class OfTransactionsOfAReplica(Members):
+    """db-1 is the primary now, and db-2 followed db-0, which is gone."""
+
+    def more(self, received, *known):
+        behind = {**follows("db-0", "Connecting"), "Gtid_IO_Pos": received}
+        Member.reports = {"db-1": primary("0-1-101", *known), "db-2": (False, behind, "0-0-99")}
+        with patch.object(Member, "look_again", lambda member: member.see(member.answer())):
+            return mariadb_replication.has_more(Member("db-2", []), Member("db-1", []))
+
+    def test_what_is_received_and_not_applied_counts(self):
+        self.assertEqual(self.more("0-0-100", "0-0-100"), "")
+        self.assertEqual(self.more("", "0-0-99"), "", "after a restart without a connection")
+        why = "has transactions that db-1 does not have (0-0-100)"
+        self.assertEqual(self.more("0-0-100", "0-0-99"), why)
+
+
 if __name__ == "__main__":
     unittest.main()
