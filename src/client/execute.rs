@@ -64,6 +64,8 @@ async fn prepare(
         Act::Confirm if hook.confirm.is_none() => return Err(from_the_journal(desk.last_outcome(step).as_ref())),
         Act::Confirm => hook.confirm.as_ref(),
         Act::Undo => hook.undo.as_ref(),
+        // A check changes nothing.
+        Act::DryRun if hook.told.phase() == v1::Phase::Check => Some(hook.dry_run.as_ref().unwrap_or(&hook.run)),
         Act::DryRun => hook.dry_run.as_ref(),
     };
     handler.cloned().ok_or(Outcome::NotApplicable)
@@ -102,4 +104,40 @@ async fn run(handler: &Handler, step: Step, controls: &Controls) -> Outcome {
 
 fn told(ended: Result<Outcome, tokio::task::JoinError>) -> Outcome {
     ended.unwrap_or_else(|error| Outcome::Unknown(format!("the hook's code did not come to its end: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Journal;
+    use crate::journal_file::JournalFile;
+    use allclear_wire::pb::allclear::workload::v1::{Intent, Mode, Phase};
+
+    async fn outcome_of_a_dry_run(hook: Hook, phase: Phase) -> Outcome {
+        let desk = Arc::new(AttemptTracker::new(JournalFile::default(), Journal::default()));
+        let step = v1::Step {
+            attempt: "a".into(),
+            step: "s".into(),
+            phase: phase.into(),
+            intent: Intent::Run.into(),
+            mode: Mode::DryRun.into(),
+            time_left_ms: 60_000,
+            ..v1::Step::default()
+        };
+        let controls = desk.receive(&step, Act::DryRun).unwrap().unwrap();
+        match prepare(&desk, &[hook], &step, Act::DryRun, &controls).await {
+            Ok(handler) => run(&handler, Step::new(step, None, controls.clone()), &controls).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_calls_a_check_and_no_other_hook_without_a_handler_for_dry_runs() {
+        let failed = || Outcome::Failed("no right to switch".into());
+        let hook = |phase| Hook::new(phase, move |_| async move { failed() });
+        assert_eq!(outcome_of_a_dry_run(hook(Phase::Check), Phase::Check).await, failed());
+        assert_eq!(outcome_of_a_dry_run(hook(Phase::Drain), Phase::Drain).await, Outcome::NotApplicable);
+        let own = hook(Phase::Check).dry_run(|_| async {});
+        assert_eq!(outcome_of_a_dry_run(own, Phase::Check).await, Outcome::Done);
+    }
 }

@@ -61,7 +61,8 @@ impl Hook {
     }
 
     /// `dry_run` reports the effect of `run` in a dry run, and changes nothing. Without `dry_run` the hook is left
-    /// out of dry runs, and `run` is never called for a dry run.
+    /// out of dry runs, and `run` is never called for a dry run. A hook of `Phase::Check` needs no `dry_run`: it changes
+    /// nothing, runs in dry runs only, and `run` is called.
     #[must_use]
     pub fn dry_run<A: HandlerFuture>(mut self, dry_run: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.dry_run = Some(handler(dry_run));

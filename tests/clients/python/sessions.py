@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import grpc
-from allclear_workload import Hook, Phase, Standing, Workload
+from allclear_workload import Hook, Phase, Standing, Workload, failed
 from allclear_workload.messages import pb
 
 SERVICE = "allclear.workload.v1.Workloads"
@@ -46,6 +46,32 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         async with Workload("orders", self.socket, [Hook(Phase.DRAIN, lambda step: 7)]):
             ended = await asyncio.wait_for(outcome, 10)
         self.assertEqual(ended.unknown, "the hook's code is not async: it returned 7; define it with `async def`")
+
+    async def test_a_dry_run_calls_a_check_and_no_other_hook(self):
+        called, outcomes, ended = [], {}, asyncio.Event()
+
+        async def hook(step):
+            called.append(step.phase)
+            return failed("no right to switch")
+
+        async def session(received, context):
+            await anext(received)
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            for phase in (Phase.CHECK, Phase.DRAIN):
+                step = pb.Step(attempt=phase.name, step=phase.name, intent=1, mode=2, phase=phase, time_left_ms=10000)
+                yield pb.ToWorkload(step=step)
+            async for message in received:
+                if message.HasField("report"):
+                    outcomes[message.report.attempt] = message.report.outcome
+                if len(outcomes) == 2:
+                    ended.set()
+
+        await self.serve(session)
+        async with Workload("orders", self.socket, [Hook(Phase.CHECK, hook), Hook(Phase.DRAIN, hook)]):
+            await asyncio.wait_for(ended.wait(), 10)
+        self.assertEqual(outcomes["CHECK"].failed, "no right to switch")
+        self.assertTrue(outcomes["DRAIN"].HasField("not_applicable"))
+        self.assertEqual(called, [Phase.CHECK])
 
     async def test_a_workload_is_entered_once(self):
         orders = Workload("orders", self.socket)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .hook import Handler, Hook
 from .journal import Act, File, Journal, Line, ended
-from .messages import Message, StepMessage, pb
+from .messages import Message, Phase, StepMessage, pb
 from .outcome import CANCELLED, DONE, NOT_APPLICABLE, NOT_DONE, Outcome, blocked, failed, unknown
 from .step import Controls, Step
 
@@ -126,6 +126,9 @@ class Attempts:
             return DONE
         if act == "confirm" and hook.confirm is None:
             return _from_the_journal(standing)
+        if act == "dry_run" and hook.phase == Phase.CHECK:
+            # a check changes nothing
+            return hook.dry_run or hook.run
         handler: Handler | None = getattr(hook, act)
         return handler or NOT_APPLICABLE
 

@@ -26,7 +26,8 @@ class Hook:
         failover a confirm: without confirm an unknown outcome is never tried again automatically.
     undo: reverses the hook.
     dry_run: reports the planned actions in a dry run, and changes nothing. Without dry_run the hook does not take part
-        in dry runs, and `run` is never called for a dry run.
+        in dry runs, and `run` is never called for a dry run. A CHECK hook needs no dry_run: it changes nothing, runs in
+        dry runs only, and `run` is called.
     name: the identity of the hook across versions; unique in its phase, of letters, digits, - or _, and no number.
     timeout: the time from the begin of an attempt to its cancellation; from 0.001 s to 24 h.
     worst: the longest known duration.
