@@ -20,7 +20,7 @@ in_both!(
     an_attempt_that_comes_twice_runs_once,
     attempts_at_one_step_run_one_after_the_other,
     a_stale_step_is_refused,
-    a_dry_run_never_runs_the_hook,
+    a_dry_run_runs_no_hook_but_a_check,
     what_is_taken_back_may_be_run_again,
     a_hook_that_nobody_knows_fails,
 );
@@ -228,7 +228,7 @@ async fn a_stale_step_is_refused(mut bench: Bench) {
     assert_eq!(workload.stop().await, Vec::<String>::new());
 }
 
-async fn a_dry_run_never_runs_the_hook(mut bench: Bench) {
+async fn a_dry_run_runs_no_hook_but_a_check(mut bench: Bench) {
     let mut workload = bench.forgetful();
     let mut session = bench.replica.session().await;
     workload.says("connected to db-0").await;
@@ -241,6 +241,10 @@ async fn a_dry_run_never_runs_the_hook(mut bench: Bench) {
     assert_eq!(session.settled("a2").await, "done");
     session.step(&run("a3", Phase::Failover)).await;
     workload.says("a3 run failover").await;
+    session.step(&dry("a4", Phase::Check)).await;
+    workload.says("a4 run check dry").await;
+    workload.tell("a4 failed no right to switch").await;
+    assert_eq!(session.settled("a4").await, "failed: no right to switch");
 }
 
 async fn what_is_taken_back_may_be_run_again(mut bench: Bench) {

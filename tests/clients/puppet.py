@@ -105,6 +105,7 @@ async def main():
             Phase.FAILOVER, dance, confirm=dance, undo=dance, dry_run=dance, runs_on=RunsOn.PEER, min_freeze=4,
             fresh_for=30, exclusive=True,
         ),
+        Hook(Phase.CHECK, dance),
     ]  # fmt: skip
     workload = Workload(
         "orders", os.environ["ALLCLEAR_TEST_SOCKET"], hooks, group="shop", lease=2, retain=3600,

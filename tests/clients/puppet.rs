@@ -65,7 +65,8 @@ fn register(socket: String, journal: Option<String>, strings: &Strings) -> Workl
                 .min_freeze(seconds(4))
                 .fresh_for(seconds(30))
                 .exclusive(),
-        );
+        )
+        .hook(Hook::new(Phase::Check, handler()));
     if let Some(journal) = journal {
         workload = workload.journal(journal);
     }

@@ -60,7 +60,7 @@ async fn the_first_message_says_all_that_was_registered(mut bench: Bench) {
         retain_ms: Some(3_600_000),
         on_absent: OnAbsent::Skip.into(),
         after: vec!["cache".into()],
-        hooks: vec![checkpoint, failover],
+        hooks: vec![checkpoint, failover, Hook { phase: Phase::Check.into(), ..Hook::default() }],
         role: Role::Replica.into(),
         known: vec![],
     };

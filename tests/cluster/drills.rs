@@ -4,7 +4,7 @@ use std::process::Child;
 
 use allclear::wire::pb::allclear::operator::v1::{Event, Status};
 use allclear::wire::pb::allclear::workload::v1 as pb;
-use allclear::wire::pb::allclear::workload::v1::Phase::{Checkpoint, Drain, Restore};
+use allclear::wire::pb::allclear::workload::v1::Phase::{Check, Checkpoint, Drain, Restore};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -151,10 +151,10 @@ async fn a_drill_that_cannot_be_is_refused_with_its_reason() {
 async fn a_workload_that_dialled_in_takes_part_and_is_told_that_it_is_a_drill() {
     let cluster = Cluster::of(&["db-0"]).start().await;
     let dry = pb::Hook { can_dry_run: true, ..dialled::hook(Drain) };
-    let hooks = vec![dialled::hook(Checkpoint), dry, dialled::hook(Restore)];
+    let hooks = vec![dialled::hook(Checkpoint), dry, dialled::hook(Restore), dialled::hook(Check)];
     let mut database = Dialled::at(&cluster.door(0), dialled::hello("database", hooks)).await;
     for (flags, mode, phases) in [
-        (&["--dry-run"][..], pb::Mode::DryRun, &[Drain][..]),
+        (&["--dry-run"][..], pb::Mode::DryRun, &[Check, Drain][..]),
         (&[], pb::Mode::Rehearsal, &[Checkpoint, Drain, Restore]),
     ] {
         let drill = cluster.asks(0, "drill", &[&["Reboot", "--vm", "db-0"], flags].concat());

@@ -199,7 +199,8 @@ pub struct Hook {
     /// The event types of the hook; empty: all types.
     #[prost(string, repeated, tag = "13")]
     pub event_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// In a dry run the hook reports its planned actions and changes nothing. Without this, no run in a dry run.
+    /// In a dry run the hook reports its planned actions and changes nothing. Without this, no run in a dry run, except of
+    /// `PHASE_CHECK`.
     #[prost(bool, tag = "14")]
     pub can_dry_run: bool,
     /// The identity of the hook across versions of the workload, unique in its phase: 1 to 64 letters, digits, - or _, and
@@ -533,7 +534,7 @@ pub enum Phase {
     Restore = 5,
     Ready = 6,
     /// For a session in a dry run only, before all other phases: verifies the requirements of the other hooks. Changes
-    /// nothing.
+    /// nothing, so it is asked with or without `can_dry_run`: run the check for a step of `MODE_DRY_RUN`.
     Check = 7,
 }
 impl Phase {
