@@ -130,7 +130,8 @@ impl Workload {
         Self { socket: socket.into(), hello, hooks: Vec::new(), role: Role::Unspecified, journal: None }
     }
 
-    /// The group: workloads that are replicas of each other.
+    /// The group: workloads that are replicas of each other. Without a group the members are not limited, and a failover
+    /// gets no members: `ConnectionState::Connected` has a warning if the replica's configuration has groups.
     #[must_use]
     pub fn group(mut self, group: &str) -> Self {
         self.hello.group = Some(group.into());

@@ -64,7 +64,8 @@ pub struct Hello {
     #[prost(string, tag = "2")]
     pub workload: ::prost::alloc::string::String,
     /// The group of workloads that replicate the same data; absent without a group. If the replica's configuration has
-    /// groups, this is one of them; otherwise INVALID_ARGUMENT.
+    /// groups, this is one of them; otherwise INVALID_ARGUMENT. Without a group, `Step.members` and `Step.prefer` are empty,
+    /// and `Welcome.problems` has a warning if the configuration has groups.
     #[prost(string, optional, tag = "3")]
     pub group: ::core::option::Option<::prost::alloc::string::String>,
     /// Different at every start of the workload's process; the same characters as a name. A `Hello` with the `boot` of the

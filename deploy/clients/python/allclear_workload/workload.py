@@ -49,7 +49,8 @@ class Workload:
 
     name: unique on its VM. socket: the replica's socket for workloads, `workloads.socket` of its configuration.
     hooks: hooks of one phase run in the given order.
-    group: the workloads that replicate the same data.
+    group: the workloads that replicate the same data. Without a group the members are not limited, and a failover gets
+        no members: `standing.problems` has a warning if the replica's configuration has groups.
     lease: how long the workload counts as connected after its last message, from 1 to 300 seconds; default 10.
     retain: how long the registration is kept without a session, from 1 s to 365 days; by default until `leave`.
     on_absent: the treatment of the hooks while the workload is disconnected.

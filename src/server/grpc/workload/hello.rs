@@ -12,6 +12,7 @@ use allclear_core::model::document::EventType;
 use allclear_core::model::hook_id::is_hook_name;
 use allclear_core::model::id::{GroupName, WorkloadName};
 use allclear_core::model::workload::{Hook, OnAbsent, OnFailure, Origin, Phase, Role, RunsOn, Workload};
+use allclear_core::ownership::Grants;
 use allclear_wire::pb::allclear::workload::v1 as pb;
 
 /// The protocol version of this replica.
@@ -239,7 +240,7 @@ fn known(given: Vec<pb::Known>, mistakes: &mut HelloErrors) -> BTreeMap<String, 
 }
 
 /// Warnings about an accepted registration.
-pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Problem> {
+pub(super) fn odd(workload: &Workload, configured: &[Workload], grants: &Grants) -> Vec<pb::Problem> {
     let mut problems = Vec::new();
     let mut tell = |place: Option<String>, message: &str| {
         problems.push(pb::Problem { place, message: message.to_owned() });
@@ -264,6 +265,16 @@ pub(super) fn odd(workload: &Workload, configured: &[Workload]) -> Vec<pb::Probl
         }
     }
     let stands_in = configured.iter().any(|other| other.name == workload.name);
+    // A workload that the configuration itself leaves without a group is no mistake.
+    if workload.group.is_none() && !grants.groups.is_empty() && !stands_in {
+        let names: Vec<_> = grants.groups.keys().map(|name| name.0.as_str()).collect();
+        let message = format!(
+            "no group, although the configuration has groups ({}): its members are not limited, and a failover gets no \
+             members",
+            names.join(", ")
+        );
+        tell(Some("group".to_owned()), &message);
+    }
     if workload.on_absent == OnAbsent::Command && !stands_in {
         let message = format!("the configuration of this replica has no workload {} as a fallback", workload.name);
         tell(Some("on_absent".to_owned()), &message);

@@ -94,7 +94,7 @@ impl WorkloadRpc {
         let state = self.cluster.state();
         let configured =
             state.replicas.get(&self.cluster.node.name).map(|me| me.workloads.as_slice()).unwrap_or_default();
-        let problems = hello::odd(&greeting.workload, configured);
+        let problems = hello::odd(&greeting.workload, configured, &self.cluster.node.grants);
         let lease_ms = ms(greeting.lease);
         tracing::info!(workload = %greeting.workload.name, uid, boot = greeting.boot, "session workload registered");
         let (visit, told) = sessions.admit(&reserved, greeting);

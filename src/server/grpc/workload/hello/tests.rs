@@ -84,16 +84,43 @@ fn there_may_be_so_many_of_each() {
 fn a_failover_that_cannot_be_asked_is_accepted_with_a_warning() -> Result<(), String> {
     let hooks = vec![hook_of(pb::Phase::Drain), hook_of(pb::Phase::Failover)];
     let greeting = read(pb::Hello { hooks, on_absent: pb::OnAbsent::Command.into(), ..hello() }, 0, false)?;
-    let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
+    let places: Vec<_> =
+        odd(&greeting.workload, &[], &Grants::default()).into_iter().filter_map(|problem| problem.place).collect();
     assert_eq!(places, ["hooks[1].can_confirm", "on_absent"]);
     let misspelt = pb::Hook { event_types: vec!["Rebot".into()], fresh_for_ms: Some(1), ..hook_of(pb::Phase::Drain) };
     let greeting = read(pb::Hello { hooks: vec![misspelt, hook_of(pb::Phase::Check)], ..hello() }, 0, true)?;
-    let places: Vec<_> = odd(&greeting.workload, &[]).into_iter().filter_map(|problem| problem.place).collect();
+    let places: Vec<_> =
+        odd(&greeting.workload, &[], &Grants::default()).into_iter().filter_map(|problem| problem.place).collect();
     assert_eq!(places, ["hooks[0].event_types", "hooks[0].fresh_for_ms"]);
     let configured = [Workload { origin: Origin::Configured, ..greeting.workload.clone() }];
-    let said: Vec<_> = odd(&greeting.workload, &configured).into_iter().filter_map(|problem| problem.place).collect();
+    let said: Vec<_> = odd(&greeting.workload, &configured, &Grants::default())
+        .into_iter()
+        .filter_map(|problem| problem.place)
+        .collect();
     assert_eq!(said.last().map(String::as_str), Some("workload"), "the hooks of the configured workload are replaced");
     let runs_dry: Vec<bool> = greeting.workload.hooks.iter().map(|hook| hook.can_dry_run).collect();
     assert_eq!(runs_dry, [false, true], "a check changes nothing, so a dry run runs it");
+    Ok(())
+}
+
+#[test]
+fn a_session_without_a_group_is_told_so_if_the_configuration_has_groups() -> Result<(), String> {
+    let groups = |names: &[&str]| names.iter().map(|name| (GroupName((*name).into()), Vec::new())).collect();
+    let grants = Grants { groups: groups(&["orders", "shop"]), ..Grants::default() };
+    let greeting = read(pb::Hello { hooks: vec![hook_of(pb::Phase::Drain)], ..hello() }, 0, false)?;
+    let said = |workload: &Workload, configured: &[Workload], grants: &Grants| -> Vec<String> {
+        odd(workload, configured, grants).into_iter().map(|problem| problem.message).collect()
+    };
+    let told = said(&greeting.workload, &[], &grants);
+    let lacks = "no group, although the configuration has groups (orders, shop): ";
+    assert!(told.len() == 1 && told[0].starts_with(lacks), "{told:?}");
+    assert_eq!(said(&greeting.workload, &[], &Grants::default()), [""; 0], "every group has the defaults");
+    let member = Workload { group: Some(GroupName("orders".into())), ..greeting.workload.clone() };
+    assert_eq!(said(&member, &[], &grants), [""; 0]);
+    // The configuration itself has this workload without a group.
+    let on_absent = OnAbsent::Command;
+    let configured = Workload { origin: Origin::Configured, on_absent, ..greeting.workload.clone() };
+    let in_its_place = Workload { on_absent, ..greeting.workload };
+    assert_eq!(said(&in_its_place, &[configured], &grants), [""; 0]);
     Ok(())
 }
