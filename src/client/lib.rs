@@ -100,7 +100,8 @@ pub enum ConnectionState {
     Refused {
         why: String,
     },
-    /// Connected to the replica on this VM; `problems` are the replica's warnings about the registration.
+    /// Connected to the replica on this VM; `problems` are the replica's warnings about the registration, each after its
+    /// place.
     Connected {
         vm: String,
         problems: Vec<String>,
@@ -222,6 +223,7 @@ impl Workload {
             stop: stop.clone(),
             unregister: unregister.clone(),
             settles_until: None,
+            is_accepted: false,
         };
         let session = runtime.spawn(dialler.dial());
         Ok(Handle { session: Some(session), role, connection, stop, unregister })

@@ -52,6 +52,8 @@ pub(super) struct Dialler {
     pub(super) unregister: CancellationToken,
     /// The end of the delivery after the stop.
     pub(super) settles_until: Option<Instant>,
+    /// A replica has accepted the registration.
+    pub(super) is_accepted: bool,
 }
 
 impl Dialler {
@@ -119,14 +121,14 @@ impl Dialler {
         };
         let (welcome, heard) = opened.unwrap_or_else(|_| Err(SessionEnd::lost("the replica does not answer")))?;
         pace.reset();
-        for problem in &welcome.problems {
-            let (at, message) = (problem.place.as_deref().unwrap_or_default(), &problem.message);
-            tracing::warn!(workload = self.hello.workload, at, message, "registration warning received");
+        self.is_accepted = true;
+        let problems: Vec<_> = welcome.problems.into_iter().map(told_problem).collect();
+        for problem in &problems {
+            tracing::warn!(workload = self.hello.workload, problem, "registration warning received");
         }
         for attempt in welcome.acknowledged {
             self.desk.acknowledge(attempt);
         }
-        let problems = welcome.problems.into_iter().map(|problem| problem.message).collect();
         self.connection.send_replace(ConnectionState::Connected { vm: welcome.vm, problems });
         let lease = Duration::from_millis(welcome.lease_ms.clamp(LEASES.0, LEASES.1));
         let talk = Talk { say, heard, told, lease, at: Instant::now(), progress_at: Instant::now() };
@@ -207,7 +209,8 @@ impl Dialler {
             Some(Heard::Acknowledged(acknowledged)) => self.desk.acknowledge(acknowledged.attempt),
             Some(Heard::GoAway(away)) => return Err(SessionEnd::away(&away)),
             Some(Heard::Problem(problem)) => {
-                tracing::warn!(workload = self.hello.workload, problem.message, "problem reported by the replica");
+                let problem = told_problem(problem);
+                tracing::warn!(workload = self.hello.workload, problem, "problem reported by the replica");
             }
             // `None` is a message of a newer replica
             Some(Heard::Welcome(_) | Heard::Event(_) | Heard::Pong(_)) | None => {}
@@ -238,5 +241,13 @@ impl Dialler {
             Err(outcome) => talk.outcome(attempt, &outcome).await?,
         }
         Ok(())
+    }
+}
+
+/// The text of a problem, after its place.
+fn told_problem(problem: v1::Problem) -> String {
+    match problem.place.filter(|place| !place.is_empty()) {
+        Some(place) => format!("{place}: {}", problem.message),
+        None => problem.message,
     }
 }

@@ -85,6 +85,8 @@ async def dance(step):
 def stand(standing):
     if standing.word == "connected":
         say(f"connected to {standing.vm}")
+        for problem in standing.problems:
+            say(f"problem {problem}")
     elif standing.word == "refused":
         say(f"refused: {standing.why}")
 

@@ -144,7 +144,12 @@ async fn obey(handle: Handle, strings: Strings) {
     tokio::spawn(async move {
         while connection.changed().await.is_ok() {
             match &*connection.borrow_and_update() {
-                ConnectionState::Connected { vm, .. } => println!("@ connected to {vm}"),
+                ConnectionState::Connected { vm, problems } => {
+                    println!("@ connected to {vm}");
+                    for problem in problems {
+                        println!("@ problem {problem}");
+                    }
+                }
                 ConnectionState::Refused { why } => println!("@ refused: {why}"),
                 ConnectionState::Dialling { .. } | ConnectionState::Stopped => {}
             }

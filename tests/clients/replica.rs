@@ -73,15 +73,12 @@ impl Drop for Replica {
 impl Dialled {
     pub(crate) async fn welcome(self, acknowledged: &[&str]) -> Session {
         let acknowledged = acknowledged.iter().map(ToString::to_string).collect();
-        let session = "1".to_owned();
-        let welcome = v1::Welcome {
-            version: 1,
-            session,
-            lease_ms: 1000,
-            vm: "db-0".into(),
-            acknowledged,
-            ..v1::Welcome::default()
-        };
+        self.welcome_with(v1::Welcome { acknowledged, ..v1::Welcome::default() }).await
+    }
+
+    pub(crate) async fn welcome_with(self, rest: v1::Welcome) -> Session {
+        let (session, vm) = ("1".to_owned(), "db-0".to_owned());
+        let welcome = v1::Welcome { version: 1, session, lease_ms: 1000, vm, ..rest };
         let is_mute = Arc::new(AtomicBool::new(false));
         let (sender, said) = mpsc::unbounded_channel();
         let session = Session {

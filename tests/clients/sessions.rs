@@ -15,6 +15,7 @@ use crate::clients::replica::{Replica, run};
 
 in_both!(
     the_first_message_says_all_that_was_registered,
+    a_warning_about_the_registration_is_told_with_its_place,
     heartbeats_keep_the_session_and_a_role_is_told_at_once,
     a_replica_that_falls_silent_is_dialled_again,
     a_workload_waits_for_a_replica_that_is_not_there_yet,
@@ -65,6 +66,15 @@ async fn the_first_message_says_all_that_was_registered(mut bench: Bench) {
         known: vec![],
     };
     assert_eq!(hello, expected);
+}
+
+async fn a_warning_about_the_registration_is_told_with_its_place(mut bench: Bench) {
+    let mut workload = bench.forgetful();
+    let place = Some("hooks[0].can_confirm".to_owned());
+    let problems = vec![v1::Problem { place, message: "a doubt".into() }];
+    let _session = bench.replica.dialled().await.welcome_with(v1::Welcome { problems, ..v1::Welcome::default() }).await;
+    workload.says("connected to db-0").await;
+    workload.says("problem hooks[0].can_confirm: a doubt").await;
 }
 
 async fn heartbeats_keep_the_session_and_a_role_is_told_at_once(mut bench: Bench) {

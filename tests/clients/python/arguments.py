@@ -99,6 +99,35 @@ class Arguments(unittest.TestCase):
             self.refused(ValueError, text, Hook, Phase.DRAIN, drain, confirm=drain, **{argument: -1})
         self.assertEqual(Hook(Phase.DRAIN, drain, timeout=0.5, min_freeze=0).message.timeout_ms, 500)
 
+    def test_a_duration_that_no_message_can_carry_is_refused(self):
+        self.refused(ValueError, "retain is 1e+30: give a number of seconds, ", workload, retain=1e30)
+        text = "worst of the DRAIN hook is 1e+30: give a number of seconds, "
+        self.refused(ValueError, text, Hook, Phase.DRAIN, drain, worst=1e30)
+
+    def test_a_number_of_attempts_out_of_range_or_of_another_type_is_refused(self):
+        for value, error in ((-1, ValueError), (0, ValueError), (101, ValueError), ("2", TypeError), (True, TypeError)):
+            text = f"attempts of the DRAIN hook is {value!r}: give a whole number from 1 to 100"
+            self.refused(error, text, Hook, Phase.DRAIN, drain, attempts=value)
+        self.assertEqual(Hook(Phase.DRAIN, drain, attempts=3).message.attempts, 3)
+
+    def test_a_value_that_is_no_text_is_refused(self):
+        self.refused(TypeError, "name is 5: give a text", Workload, 5, "/run/allclear/workloads.sock")
+        self.refused(TypeError, "group is 5: give a text", workload, group=5)
+        self.refused(TypeError, "name of the DRAIN hook is 5: give a text", Hook, Phase.DRAIN, drain, name=5)
+        self.refused(TypeError, "socket is 5: give the path of a file", Workload, "orders", 5)
+        self.refused(TypeError, "journal is 5: give the path of a file", workload, journal=5)
+
+    def test_a_switch_that_is_not_true_or_false_is_refused(self):
+        for argument in ("optional_if_short", "exclusive"):
+            text = f"{argument} of the DRAIN hook is 'yes': give True or False"
+            self.refused(TypeError, text, Hook, Phase.DRAIN, drain, **{argument: "yes"})
+
+    def test_hooks_that_are_no_hooks_are_refused(self):
+        text = "hooks has drain: give a Hook, such as Hook(Phase.DRAIN, drain)"
+        self.refused(TypeError, text, workload, hooks=[drain])
+        self.refused(TypeError, "hooks is ", workload, hooks=Hook(Phase.DRAIN, drain))
+        self.refused(TypeError, "on_standing is 5: give a function of a Standing", workload, on_standing=5)
+
     def test_a_value_outside_of_its_enumeration_is_refused(self):
         text = "role is 'primary': give one of Role.PRIMARY, Role.REPLICA"
         self.refused(TypeError, text, workload, role="primary")

@@ -73,6 +73,19 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         self.assertTrue(outcomes["DRAIN"].HasField("not_applicable"))
         self.assertEqual(called, [Phase.CHECK])
 
+    async def test_a_warning_about_the_registration_names_its_place(self):
+        async def session(received, context):
+            await anext(received)
+            places = {"hooks[0].can_confirm": "a doubt", "": "a doubt without a place"}
+            problems = [pb.Problem(place=place or None, message=message) for place, message in places.items()]
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0", problems=problems))
+            await anext(received)
+
+        await self.serve(session)
+        with self.assertLogs("allclear_workload", "WARNING"):
+            standing = await self.first_standing()
+        self.assertEqual(standing.problems, ("hooks[0].can_confirm: a doubt", "a doubt without a place"))
+
     async def test_a_workload_is_entered_once(self):
         orders = Workload("orders", self.socket)
         async with orders:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Iterable
 from enum import IntEnum
-from math import inf
 from typing import Any
 
 from .messages import millis
+
+# In seconds. Far above the replica's limits, and within the range of a message.
+_LONGEST = 10**9
 
 # Both know the mark of compiled coroutine functions. asyncio's function is deprecated since 3.14.
 _is_coroutine_function = inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
@@ -50,9 +53,50 @@ def duration(argument: str, given: float | None, least: float = 0) -> int | None
         return None
     if not isinstance(given, (int, float)):
         raise TypeError(f"{argument} is {given!r}: give a number of seconds, such as 60")
-    if not least <= given < inf:
-        raise ValueError(f"{argument} is {given!r}: give a number of seconds, at least {least}")
+    if not least <= given <= _LONGEST:
+        raise ValueError(f"{argument} is {given!r}: give a number of seconds, at least {least} and at most {_LONGEST}")
     return millis(given)
+
+
+def number(argument: str, given: int | None, least: int, most: int) -> int | None:
+    """A whole number within bounds; None stays None."""
+    if given is None:
+        return None
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    if not is_number or not least <= given <= most:
+        error = ValueError if is_number else TypeError
+        raise error(f"{argument} is {given!r}: give a whole number from {least} to {most}")
+    return given
+
+
+def flag(argument: str, given: bool) -> bool:
+    if not isinstance(given, bool):
+        raise TypeError(f"{argument} is {given!r}: give True or False")
+    return given
+
+
+def text(argument: str, given: str) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{argument} is {given!r}: give a text")
+    return given
+
+
+def check_path(argument: str, given: object) -> None:
+    """Raises TypeError unless the argument is the path of a file."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"{argument} is {given!r}: give the path of a file")
+
+
+def instances(argument: str, given: Iterable[Any], kind: type[Any], such_as: str) -> tuple[Any, ...]:
+    """The values as a tuple."""
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{argument} is {given!r}: give a list of {kind.__name__}, such as [{such_as}]")
+    listed = tuple(given)
+    for value in listed:
+        if not isinstance(value, kind):
+            name = getattr(value, "__qualname__", repr(value))
+            raise TypeError(f"{argument} has {name}: give a {kind.__name__}, such as {such_as}")
+    return listed
 
 
 def texts(argument: str, given: Iterable[str]) -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from .arguments import check_handler, check_member, duration, texts
+from .arguments import check_handler, check_member, duration, flag, number, text, texts
 from .messages import Message, OnFailure, Phase, RunsOn, pb
 from .outcome import Outcome
 from .step import Step
+
+# The replica's limit.
+MOST_ATTEMPTS = 100
 
 # None means done.
 Handler = Callable[[Step], Awaitable[Outcome | None]]
@@ -31,7 +34,7 @@ class Hook:
     name: the identity of the hook across versions; unique in its phase, of letters, digits, - or _, and no number.
     timeout: the time from the begin of an attempt to its cancellation; from 0.001 s to 24 h.
     worst: the longest known duration.
-    attempts: the maximum number of runs.
+    attempts: the maximum number of runs, from 1 to 100.
     on_failure: whether the event is held or goes on after a permanent failure.
     runs_on: the member of the group that runs the hook.
     min_freeze: the hook is skipped for freezes known to be shorter.
@@ -51,6 +54,7 @@ class Hook:
         check_member("phase", phase, Phase)
         if phase == Phase.UNSPECIFIED:
             raise ValueError("name the phase of the hook")
+        name = None if name is None else text(f"name of the {Phase(phase).name} hook", name)
         of_hook = f"of the {Phase(phase).name} hook{'' if name is None else f' {name!r}'}"
         check_handler(f"run {of_hook}", run)
         for argument, handler in {"confirm": confirm, "undo": undo, "dry_run": dry_run}.items():
@@ -63,10 +67,12 @@ class Hook:
         check_member(f"runs_on {of_hook}", runs_on, RunsOn)
         # in the form of the registration
         self.message: Message = pb.Hook(
-            phase=phase, name=name, timeout_ms=duration(f"timeout {of_hook}", timeout, least=0.001), attempts=attempts,
+            phase=phase, name=name, timeout_ms=duration(f"timeout {of_hook}", timeout, least=0.001),
+            attempts=number(f"attempts {of_hook}", attempts, 1, MOST_ATTEMPTS),
             on_failure=on_failure, runs_on=runs_on, can_confirm=confirm is not None, can_undo=undo is not None,
             min_freeze_ms=duration(f"min_freeze {of_hook}", min_freeze),
-            fresh_for_ms=duration(f"fresh_for {of_hook}", fresh_for), optional_if_short=optional_if_short,
-            worst_ms=duration(f"worst {of_hook}", worst), exclusive=exclusive,
+            fresh_for_ms=duration(f"fresh_for {of_hook}", fresh_for),
+            optional_if_short=flag(f"optional_if_short {of_hook}", optional_if_short),
+            worst_ms=duration(f"worst {of_hook}", worst), exclusive=flag(f"exclusive {of_hook}", exclusive),
             event_types=texts(f"event_types {of_hook}", event_types), can_dry_run=dry_run is not None,
         )  # fmt: skip

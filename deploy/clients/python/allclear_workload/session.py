@@ -43,7 +43,7 @@ class Standing:
     word: dialling, refused, connected or stopped.
     why: the reason of `dialling`, or of the refusal with `refused`.
     vm: the replica's name, which is the VM's name, with `connected`.
-    problems: the replica's warnings about the registration, with `connected`.
+    problems: the replica's warnings about the registration, each after its place; with `connected`.
     """
 
     word: Literal["dialling", "refused", "connected", "stopped"]
@@ -159,7 +159,7 @@ class Session:
             elif what == "go_away":
                 raise _away(message.go_away)
             elif what == "problem":
-                log.warning("the replica sees a problem: %s", message.problem.message)
+                log.warning("the replica sees a problem: %s", told_problem(message.problem))
 
     def _step(self, step: StepMessage) -> None:
         if not all(0 < len(name) <= LONGEST_ID for name in (step.attempt, step.step)):
@@ -176,6 +176,11 @@ class Session:
         if step.attempt in self.told:
             self.told.remove(step.attempt)
         self._wake()
+
+
+def told_problem(problem: Any) -> str:
+    """The text of a problem, after its place."""
+    return f"{problem.place}: {problem.message}" if problem.place else str(problem.message)
 
 
 def _away(away: Any) -> SessionEnded:

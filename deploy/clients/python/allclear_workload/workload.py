@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from .arguments import check_member, duration, texts
+from .arguments import check_member, check_path, duration, instances, text, texts
 from .attempts import Attempts
 from .hook import Hook
 from .messages import Message, OnAbsent, Role, pb
 from .outcome import cut
-from .session import ANSWER_WITHIN, Session, SessionEnded, Standing
+from .session import ANSWER_WITHIN, Session, SessionEnded, Standing, told_problem
 
 if TYPE_CHECKING:
     # in the standard library since 3.11
@@ -67,9 +67,16 @@ class Workload:
     ) -> None:  # fmt: skip
         check_member("role", role, Role)
         check_member("on_absent", on_absent, OnAbsent)
-        self._socket, self._hooks, self._path, self._on_standing = socket, tuple(hooks), journal, on_standing
+        check_path("socket", socket)
+        if journal is not None:
+            check_path("journal", journal)
+        if on_standing is not None and not callable(on_standing):
+            raise TypeError(f"on_standing is {on_standing!r}: give a function of a Standing")
+        self._socket, self._path, self._on_standing = socket, journal, on_standing
+        self._hooks: tuple[Hook, ...] = instances("hooks", hooks, Hook, "Hook(Phase.DRAIN, drain)")
         self._hello: Message = pb.Hello(
-            versions=[1], workload=name, group=group, boot=secrets.token_hex(8), on_absent=on_absent,
+            versions=[1], workload=text("name", name), group=None if group is None else text("group", group),
+            boot=secrets.token_hex(8), on_absent=on_absent,
             lease_ms=duration("lease", lease, least=1), retain_ms=duration("retain", retain, least=1),
             after=texts("after", after), hooks=[hook.message for hook in self._hooks],
         )  # fmt: skip
@@ -78,6 +85,8 @@ class Workload:
         # the end of the delivery after the stop
         self._settles_until: float | None = None
         self._stays: str | None = "it was stopped before there was a session"
+        # whether a replica has accepted the registration
+        self._is_accepted = False
         # the last argument of `on_standing`
         self.standing = Standing("dialling", why="not dialled yet")
 
@@ -224,10 +233,11 @@ class Workload:
         finally:
             opening.cancel()
         for problem in welcome.problems:
-            log.warning("odd about the registration: %s %s", problem.place, problem.message)
+            log.warning("odd about the registration: %s", told_problem(problem))
         for attempt in welcome.acknowledged:
             self._attempts.acknowledge(attempt)
-        problems = tuple(problem.message for problem in welcome.problems)
+        self._is_accepted = True
+        problems = tuple(told_problem(problem) for problem in welcome.problems)
         self._stand(Standing("connected", vm=welcome.vm, problems=problems))
         return True
 
