@@ -109,9 +109,10 @@ pub enum ConnectionState {
     Stopped,
 }
 
-/// The registration stays, and events still wait for this workload.
+/// `leave` removed no registration. The text has the reason. If there is a registration, of this run or of an earlier
+/// run, events still wait for this workload.
 #[derive(Debug, thiserror::Error)]
-#[error("the registration was not taken back: {0}")]
+#[error("{0}")]
 pub struct StillRegistered(String);
 
 /// A workload before the start.
@@ -250,7 +251,9 @@ impl Handle {
     }
 
     /// Ends the session on purpose; the registration stays. Outcomes that the replica has not acknowledged are delivered
-    /// before, also over a new connection, for at most 5 s. Running handlers continue, and their ends are journaled.
+    /// before, also over a new connection, for at most 5 s. Running handlers continue, and their ends are journaled: wait
+    /// for your own handlers before the runtime ends, for the end of the runtime drops them, with half of an effect,
+    /// and `cancelled` does not complete before.
     pub async fn stop(mut self) {
         // regardless of the replica's answer
         let _ = self.end().await;

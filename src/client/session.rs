@@ -76,9 +76,20 @@ impl Dialler {
                 break Err(why);
             }
         };
+        let parted = parted.map_err(|why| self.not_taken_back(&why));
         self.desk.flush().await;
         self.connection.send_replace(ConnectionState::Stopped);
         parted
+    }
+
+    fn not_taken_back(&self, why: &str) -> String {
+        if self.is_accepted {
+            return format!("the registration was not taken back: {why}");
+        }
+        format!(
+            "the workload was not connected, so nothing was taken back: {why}; the registration of an earlier run, if \
+             there is one, stays"
+        )
     }
 
     /// Waits for the next connection. False if the workload is stopped, and has no outcome to deliver.

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import grpc
-from allclear_workload import Hook, Phase, Standing, Workload, failed
+from allclear_workload import Hook, Phase, Standing, StillRegistered, Workload, failed
 from allclear_workload.messages import pb
 
 SERVICE = "allclear.workload.v1.Workloads"
@@ -85,6 +85,39 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("allclear_workload", "WARNING"):
             standing = await self.first_standing()
         self.assertEqual(standing.problems, ("hooks[0].can_confirm: a doubt", "a doubt without a place"))
+
+    async def test_a_stop_waits_for_handlers_as_long_as_it_is_told(self):
+        async def session(received, context):
+            await anext(received)
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            yield pb.ToWorkload(step=pb.Step(attempt="a", step="s", intent=1, phase=Phase.DRAIN, time_left_ms=10000))
+            async for message in received:
+                if message.HasField("report"):
+                    outcomes.append(message.report.outcome)
+                    yield pb.ToWorkload(acknowledged=pb.Acknowledged(attempt="a"))
+
+        await self.serve(session)
+        for longest, ends in ((0, False), (10, True)):
+            begun, goes_on, outcomes = asyncio.Event(), asyncio.Event(), []
+
+            async def drain(step, begun=begun, goes_on=goes_on):
+                begun.set()
+                await goes_on.wait()
+
+            workload = Workload("orders", self.socket, [Hook(Phase.DRAIN, drain)])
+            async with workload:
+                await asyncio.wait_for(begun.wait(), 10)
+                stop = asyncio.ensure_future(workload.stop(handlers_within=longest))
+                if not ends:
+                    await asyncio.wait_for(stop, 10)
+                goes_on.set()
+                await asyncio.wait_for(stop, 10)
+            self.assertEqual([outcome.HasField("done") for outcome in outcomes], [True] if ends else [])
+
+    async def test_a_workload_that_was_never_accepted_does_not_claim_a_registration(self):
+        async with Workload("orders", self.socket) as orders:
+            with self.assertRaisesRegex(StillRegistered, "^the workload was not connected, so nothing was taken back"):
+                await orders.leave()
 
     async def test_a_workload_is_entered_once(self):
         orders = Workload("orders", self.socket)

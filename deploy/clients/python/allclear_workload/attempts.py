@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import logging
 import os
@@ -87,6 +88,14 @@ class Attempts:
         except OSError as error:
             # the outcome is sent and acknowledged again
             log.warning("the journal cannot be written: %s", error)
+
+    async def idle(self, within: float) -> None:
+        """Returns when no handler runs, at the latest after this many seconds."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
+        while self.running and loop.time() < until:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), until - loop.time())
 
     def close(self) -> None:
         """Closes the journal as soon as nothing runs any more."""

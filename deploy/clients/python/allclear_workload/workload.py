@@ -41,11 +41,13 @@ log = logging.getLogger(__package__)
 
 
 class StillRegistered(Exception):
-    """The registration was not removed, so events still wait for this workload. The text has the reason."""
+    """`leave` removed no registration. The text has the reason. If there is a registration, of this run or of an
+    earlier run, events still wait for this workload."""
 
 
 class Workload:
-    """A workload that takes part while entered: `async with Workload(...):`.
+    """A workload that takes part while entered: `async with Workload(...):`. The end of the `async with` is a `stop()`,
+    which waits for no handler.
 
     name: unique on its VM. socket: the replica's socket for workloads, `workloads.socket` of its configuration.
     hooks: hooks of one phase run in the given order.
@@ -121,22 +123,36 @@ class Workload:
         self._role = role
         self._loop.call_soon_threadsafe(self._wake.set)
 
-    async def stop(self) -> None:
+    async def stop(self, *, handlers_within: float = 0) -> None:
         """Ends the session intentionally; the registration stays. Outcomes that the replica has not acknowledged are
-        delivered before, also over a new connection, for at most 5 s."""
-        self._stopping, self._attempts.takes_new = True, False
+        delivered before, also over a new connection, for at most 5 s.
+
+        handlers_within: the session goes on until no handler runs, for at most this many seconds; by default it ends at
+            once. A handler that still runs then is not cancelled, and `step.cancelled()` does not return: the handler
+            goes on as long as the event loop. The end of `asyncio.run` cuts it off with CancelledError, its effect may
+            be half done, and `confirm` decides. So wait for your handlers before you leave.
+        """
+        duration("handlers_within", handlers_within)
+        self._attempts.takes_new = False
+        await self._attempts.idle(handlers_within)
+        self._stopping = True
         self._wake.set()
         await asyncio.wait([self._session])
         await self._attempts.flush()
         self._attempts.close()
 
-    async def leave(self) -> None:
-        """Ends the session and removes the registration. The replica refuses (StillRegistered) while an event prepares
-        this workload or has not restored the workload. The session ends regardless."""
+    async def leave(self, *, handlers_within: float = 0) -> None:
+        """Ends the session as `stop` does, and removes the registration. The replica refuses (StillRegistered) while an
+        event prepares this workload or has not restored the workload. The session ends regardless."""
         self._unregister = True
-        await self.stop()
-        if self._stays:
+        await self.stop(handlers_within=handlers_within)
+        if self._stays and self._is_accepted:
             raise StillRegistered(f"the registration was not taken back: {self._stays}")
+        if self._stays:
+            earlier = "the registration of an earlier run, if there is one, stays"
+            raise StillRegistered(
+                f"the workload was not connected, so nothing was taken back: {self._stays}; {earlier}"
+            )
 
     def _stand(self, standing: Standing) -> None:
         self.standing = standing
