@@ -44,7 +44,8 @@ impl Hook {
     }
 
     /// `confirm` checks whether the hook's effect is present, changes nothing, and answers done, not done or unknown.
-    /// Give a failover a `confirm`: without `confirm` an unknown outcome is never retried automatically.
+    /// Give a failover a `confirm`: without `confirm` a failover with an unknown outcome has failed. Any other hook runs
+    /// again.
     #[must_use]
     pub fn confirm<A: HandlerFuture>(mut self, confirm: impl Fn(Step) -> A + Send + Sync + 'static) -> Self {
         self.confirm = Some(handler(confirm));

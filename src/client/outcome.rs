@@ -11,19 +11,24 @@ const LONGEST_TEXT: usize = 512;
 /// The answer of a handler. `()` means done, and an error failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
+    /// The effect of the hook is present.
     Done,
     /// The hook has nothing to do on this member.
     NotApplicable,
-    /// An answer to confirm: the hook's effect is absent.
+    /// An answer to confirm: the effect of the hook is absent.
     NotDone,
+    /// The hook failed, with the reason; it is tried again until its `attempts` are used.
     Failed(String),
-    /// The hook has no fault, and is to be retried later.
+    /// Nothing was begun; try again later. With the reason.
     Blocked(String),
+    /// The attempt was stopped, after `Step::cancelled`, and nothing of it runs any more. At its deadline the attempt
+    /// counts as timed out. Earlier, and without a cancellation, the hook has failed and is not tried again; only
+    /// `restore` and `ready` hooks run again.
     Cancelled,
-    /// The outcome is not known; settled by `confirm`, never by another run.
+    /// The workload cannot know the outcome. A confirm decides; without one the hook runs again, except a failover. With
+    /// the reason.
     Unknown(String),
-    /// The sender of the step was replaced: a step with a higher fence was received before. Only this library answers
-    /// `Stale`.
+    /// The step's fence is lower than a known fence. Only this library answers `Stale`.
     Stale,
 }
 

@@ -343,24 +343,28 @@ pub struct Outcome {
 pub mod outcome {
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Variant {
+        /// The effect of the hook is present.
         #[prost(message, tag = "1")]
         Done(super::Nothing),
+        /// The hook has nothing to do on this member.
         #[prost(message, tag = "2")]
         NotApplicable(super::Nothing),
-        /// The answer to confirm.
+        /// An answer to confirm: the effect of the hook is absent.
         #[prost(message, tag = "3")]
         NotDone(super::Nothing),
-        /// With the reason.
+        /// The hook failed, with the reason; it is tried again until its `attempts` are used.
         #[prost(string, tag = "4")]
         Failed(::prost::alloc::string::String),
         /// Nothing was begun; try again later. With the reason.
         #[prost(string, tag = "5")]
         Blocked(::prost::alloc::string::String),
-        /// The attempt was stopped, after `Cancel`. At its deadline the attempt counts as timed out. Earlier, and without a
-        /// `Cancel`, the hook has failed and is not tried again; only `restore` and `ready` hooks run again.
+        /// The attempt was stopped, after `Cancel`, and nothing of it runs any more. At its deadline the attempt counts as timed
+        /// out. Earlier, and without a `Cancel`, the hook has failed and is not tried again; only `restore` and `ready` hooks
+        /// run again.
         #[prost(message, tag = "6")]
         Cancelled(super::Nothing),
-        /// The workload cannot know the outcome; a confirm follows. With the reason.
+        /// The workload cannot know the outcome. A confirm decides; without one the hook runs again, except a failover. With
+        /// the reason.
         #[prost(string, tag = "7")]
         Unknown(::prost::alloc::string::String),
         /// The step's fence is lower than a known fence. The log has `failed` for this outcome.

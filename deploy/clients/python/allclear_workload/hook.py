@@ -26,7 +26,7 @@ class Hook:
     phase: the phase of the hook; hooks of one phase run in the given order.
     run: has the effect. May be called again after an outcome other than done.
     confirm: checks whether the hook is done, changes nothing, and returns DONE, NOT_DONE or unknown(reason). Give every
-        failover a confirm: without confirm an unknown outcome is never tried again automatically.
+        failover a confirm: without confirm a failover with an unknown outcome has failed. Any other hook runs again.
     undo: reverses the hook.
     dry_run: reports the planned actions in a dry run, and changes nothing. Without dry_run the hook does not take part
         in dry runs, and `run` is never called for a dry run. A CHECK hook needs no dry_run: it changes nothing, runs in

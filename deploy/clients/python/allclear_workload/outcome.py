@@ -35,29 +35,34 @@ class Outcome:
         return message
 
 
+# The effect of the hook is present.
 DONE = Outcome("done")
-# The hook has nothing to do here.
+# The hook has nothing to do on this member.
 NOT_APPLICABLE = Outcome("not_applicable")
-# The answer to confirm: the hook is not done.
+# An answer to confirm: the effect of the hook is absent.
 NOT_DONE = Outcome("not_done")
-# The attempt was cancelled before it had an effect.
+# The attempt was stopped, after `Step.cancelled`, and nothing of it runs any more. At its deadline the attempt counts
+# as timed out. Earlier, and without a cancellation, the hook has failed and is not tried again; only `restore` and
+# `ready` hooks run again.
 CANCELLED = Outcome("cancelled")
-# The step has a lower fence than a known fence. Only this library returns this outcome.
+# The step's fence is lower than a known fence. Only this library returns this outcome.
 STALE = Outcome("stale")
 
 
 def failed(reason: object) -> Outcome:
-    """The hook failed, for this reason. The text of a reason is cut after 512 bytes of UTF-8."""
+    """The hook failed, with the reason; it is tried again until its `attempts` are used. The text of a reason is cut
+    after 512 bytes of UTF-8."""
     return Outcome("failed", cut(reason))
 
 
 def blocked(reason: object) -> Outcome:
-    """Nothing was begun; try again later."""
+    """Nothing was begun; try again later. With the reason."""
     return Outcome("blocked", cut(reason))
 
 
 def unknown(reason: object) -> Outcome:
-    """The handler cannot know the outcome. A confirm decides; without one the hook runs again, except a failover."""
+    """The workload cannot know the outcome. A confirm decides; without one the hook runs again, except a failover. With
+    the reason."""
     return Outcome("unknown", cut(reason))
 
 
