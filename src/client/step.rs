@@ -82,8 +82,9 @@ impl Step {
         self.controls.say(|said| said.progress.get_or_insert_default().expected_end_in_ms = end_in);
     }
 
-    /// Requests this much time from now on; the request is sent within a second. The replica grants as much as the
-    /// event allows, and `time_left` then includes the granted time.
+    /// Requests this much time from now on; the request is sent within a second. The replica grants time up to the end of
+    /// the preparation, and after the event up to 10 min. The only answer is `time_left`: read it again, a second or two
+    /// later.
     pub fn more_time(&self, needs: Duration) {
         self.controls.say(|said| said.needs_ms = Some(millis(needs)));
     }

@@ -327,7 +327,9 @@ pub struct Progress {
     #[prost(uint64, optional, tag = "2")]
     pub expected_end_in_ms: ::core::option::Option<u64>,
 }
-/// A request for more time. Granted as far as the event allows; answered with `Deadline`.
+/// A request for more time, at most once per second. Before the event granted up to the end of the preparation, in an
+/// `undo`, `restore` or `ready` after the event up to 10 min from now on. Answered with `Deadline`, also if the deadline
+/// stays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Extension {
     /// From now on.

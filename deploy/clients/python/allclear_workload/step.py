@@ -98,8 +98,8 @@ class Step:
         self._controls.say(progress=pb.Progress(expected_end_in_ms=millis(seconds)))
 
     def more_time(self, seconds: float) -> None:
-        """Requests this much time from now on, within a second. Granted as far as the event allows; then `time_left`
-        changes."""
+        """Requests this much time from now on, within a second. Granted up to the end of the preparation, and after the
+        event up to 10 min. The only answer is `time_left`: read it again, a second or two later."""
         self._controls.say(needs_ms=millis(seconds))
 
     async def cancelled(self) -> None:
