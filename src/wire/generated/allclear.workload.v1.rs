@@ -927,8 +927,9 @@ pub mod workloads_client {
                 .insert(GrpcMethod::new("allclear.workload.v1.Workloads", "SayGoodbye"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes the registration. FAILED_PRECONDITION while an event affects the VM or the workload is not restored.
-        /// PERMISSION_DENIED: the registration belongs to another user.
+        /// Removes the registration. Idempotent: succeeds without an effect if no session has registered the name, also if the
+        /// configuration has a workload of this name, which stays. FAILED_PRECONDITION while an event affects the VM or the
+        /// workload is not restored. PERMISSION_DENIED: the registration belongs to another user.
         pub async fn unregister(
             &mut self,
             request: impl tonic::IntoRequest<super::UnregisterRequest>,
@@ -1042,8 +1043,9 @@ pub mod workloads_server {
             tonic::Response<super::SayGoodbyeResponse>,
             tonic::Status,
         >;
-        /// Removes the registration. FAILED_PRECONDITION while an event affects the VM or the workload is not restored.
-        /// PERMISSION_DENIED: the registration belongs to another user.
+        /// Removes the registration. Idempotent: succeeds without an effect if no session has registered the name, also if the
+        /// configuration has a workload of this name, which stays. FAILED_PRECONDITION while an event affects the VM or the
+        /// workload is not restored. PERMISSION_DENIED: the registration belongs to another user.
         async fn unregister(
             &self,
             request: tonic::Request<super::UnregisterRequest>,
