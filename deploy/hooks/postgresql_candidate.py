@@ -23,6 +23,8 @@ SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE NOT temporary ORDER BY
 LONG_TRANSACTIONS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND xact_start < now() - interval '10 s'"""
 LONG_TRANSACTIONS = " ".join(LONG_TRANSACTIONS.split())
+# After the loss of a session at a CHECKPOINT.
+CRASHED_SECONDS = 60
 
 
 class Sender(NamedTuple):
@@ -104,11 +106,12 @@ def flush(told: Told, group: Group, vms: list[str]) -> None:
     written more meanwhile.
 
     A server that cannot write its files, as on a full disk, ends all sessions at a checkpoint (PANIC), and starts again.
-    That is a failure, and is not repeated on this server in the same event.
+    That is a failure. For a minute the event's hooks write no further checkpoint on this server; then an operator who has
+    made room can retry.
     """
     before = crashed(told)
     for why in (before[vm] for vm in vms if vm in before):
-        raise Failed(f"no further CHECKPOINT in this event: {why}")
+        raise Failed(f"no further CHECKPOINT for {CRASHED_SECONDS} s: {why}")
     for at_once in (vms[:1], vms[1:], vms[:1] if vms[1:] else []):
         for vm in at_once:
             group.servers[vm].send("CHECKPOINT")
@@ -117,7 +120,7 @@ def flush(told: Told, group: Group, vms: list[str]) -> None:
                 group.servers[vm].answer(told.seconds_left())
             except Lost as error:
                 why = f"the server ended the session at a CHECKPOINT, see its log (a full disk?): {error}"
-                crashes(told).remember({"event": told.event, "servers": {**before, vm: why}})
+                crashes(told).remember({"event": told.event, "at": time.time(), "servers": {**before, vm: why}})
                 raise Failed(why) from error
 
 
@@ -126,10 +129,12 @@ def crashes(told: Told) -> Memory:
 
 
 def crashed(told: Told) -> dict[str, str]:
-    """The servers that ended a session at a CHECKPOINT in this event, and the reasons. A hook by hand has no event."""
+    """The servers that ended a session at a CHECKPOINT of this event in the last minute, and the reasons. A hook by hand
+    has no event."""
     facts = crashes(told).recall()
-    found: dict[str, str] = facts.get("servers", {}) if told.event and facts.get("event") == told.event else {}
-    return found
+    is_of_event = bool(told.event) and facts.get("event") == told.event
+    found: dict[str, str] = facts.get("servers", {})
+    return found if is_of_event and 0 <= time.time() - facts["at"] < CRASHED_SECONDS else {}
 
 
 def check_replay(group: Group, primary: str, to: str) -> None:
