@@ -8,6 +8,7 @@ use crate::model::state::State;
 use crate::model::time::Timestamp;
 use crate::model::workload::{Intent, Member, Phase, Role, Workload};
 use crate::schedule::affected_members::affected;
+use crate::schedule::next_steps::may_prepare;
 use crate::schedule::required;
 use crate::schedule::step::Step;
 use crate::schedule::step_state::{self, StepState};
@@ -44,7 +45,7 @@ fn is_waived_failover(event: &Event, step: &Step<'_>) -> bool {
 
 /// The hooks before the approval that have not begun yet, or not since an operator's retry, in the order of each workload.
 pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
-    if event.stage() > Stage::Preparing || event.is_approved_by_operator() || event.has_isolated_approval() {
+    if event.stage() > Stage::Preparing || !may_prepare(event) {
         return Vec::new();
     }
     let has_begun = |step: &Step<'_>| {
@@ -61,7 +62,7 @@ pub fn hooks_to_come(state: &State, event: &Event) -> Vec<(Member, HookId)> {
 /// The hooks before the approval that began, and are due again: after a failure, an operator's retry, or the return of
 /// their members.
 pub fn hooks_due_again(state: &State, event: &Event) -> BTreeSet<(Member, HookId)> {
-    if event.stage() > Stage::Preparing || !may_begin_hooks(event) {
+    if event.stage() > Stage::Preparing || !may_prepare(event) {
         return BTreeSet::new();
     }
     let has_begun = |step: &Step<'_>| event.forward_attempts_of(&step.member, step.id).next().is_some();
@@ -78,22 +79,11 @@ pub fn hooks_due_again(state: &State, event: &Event) -> BTreeSet<(Member, HookId
 pub fn failovers_left(state: &State, event: &Event, now: Timestamp) -> BTreeSet<Member> {
     let is_left = |step: &Step<'_>| match step_state::state_without_undo(event, step, now) {
         StepState::Running(_) => true,
-        StepState::Due { .. } => may_begin_hooks(event),
+        StepState::Due { .. } => may_prepare(event),
         StepState::Satisfied | StepState::Failed(_) | StepState::OutOfTime => false,
     };
     let failovers = required::required_steps(state, event).into_iter().filter(|step| step.id.phase == Phase::Failover);
     failovers.filter(is_left).map(|step| step.member).collect()
-}
-
-/// Whether hooks before the start may still begin, as far as the course of the event decides this.
-fn may_begin_hooks(event: &Event) -> bool {
-    let is_in_time = match event.stage() {
-        Stage::Announced | Stage::Preparing => !event.has_isolated_approval(),
-        Stage::Approved => event.is_reopened(),
-        Stage::Started => event.entered_at(Stage::Started) == Some(event.first_seen()),
-        Stage::Claimed | Stage::Restoring | Stage::Closed => false,
-    };
-    is_in_time && !event.is_approved_by_operator()
 }
 
 /// Whether a member of the group outside the event reports the primary.

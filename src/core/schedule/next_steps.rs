@@ -19,22 +19,27 @@ use core::cell::LazyCell;
 
 /// The attempts that may be begun now; `plan` begins these attempts and `apply` rejects all other attempts.
 pub fn next_steps<'a>(state: &'a State, event: &'a Event, now: Timestamp) -> Vec<Next<'a>> {
-    let mut found = match event.stage() {
-        Stage::Announced | Stage::Preparing if event.is_approved_by_operator() => Vec::new(),
-        Stage::Announced | Stage::Preparing if now < event.preparation_starts() || event.has_isolated_approval() => {
-            Vec::new()
-        }
-        Stage::Announced | Stage::Preparing if event.hold(now).is_some_and(|hold| hold.no_hooks) => Vec::new(),
-        Stage::Announced | Stage::Preparing => next_preparing(state, event, now),
-        Stage::Started if event.entered_at(Stage::Started) == Some(event.first_seen()) => {
-            next_preparing(state, event, now)
-        }
-        Stage::Approved if event.is_reopened() && !event.is_approved_by_operator() => next_preparing(state, event, now),
-        Stage::Claimed | Stage::Approved | Stage::Started | Stage::Restoring | Stage::Closed => Vec::new(),
+    let is_undecided = event.stage() <= Stage::Preparing;
+    let has_to_wait = || now < event.preparation_starts() || event.hold(now).is_some_and(|hold| hold.no_hooks);
+    let mut found = if may_prepare(event) && !(is_undecided && has_to_wait()) {
+        next_preparing(state, event, now)
+    } else {
+        Vec::new()
     };
     found.extend(next_restoring(state, event, now));
     constraints::enforce_exclusion(state, &mut found);
     found
+}
+
+/// Whether hooks before the start may still begin, now or later, as far as the course of the event decides this.
+pub(crate) fn may_prepare(event: &Event) -> bool {
+    let is_in_time = match event.stage() {
+        Stage::Announced | Stage::Preparing => !event.has_isolated_approval(),
+        Stage::Approved => event.is_reopened(),
+        Stage::Started => event.entered_at(Stage::Started) == Some(event.first_seen()),
+        Stage::Claimed | Stage::Restoring | Stage::Closed => false,
+    };
+    is_in_time && !event.is_approved_by_operator()
 }
 
 fn next_restoring<'a>(state: &'a State, event: &Event, now: Timestamp) -> Vec<Next<'a>> {

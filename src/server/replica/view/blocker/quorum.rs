@@ -103,9 +103,8 @@ impl Teller<'_> {
         })
     }
 
-    /// Of three or more voters the others have a majority without this replica.
     fn others_may_have_quorum(&self) -> bool {
-        self.input.isolated.as_ref().is_some_and(|alone| alone.voters.len() > 2)
+        self.input.isolated.as_ref().is_some_and(|alone| !alone.is_one_of_a_pair())
     }
 
     fn overridden(&self) -> Option<Vec<IsolatedBlocker>> {
