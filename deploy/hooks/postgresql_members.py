@@ -59,8 +59,8 @@ LOOK = f"""SELECT json_build_object(
     WHERE name IN ({", ".join(f"'{name}'" for name in LIMITS)})),
   'can_rewind', 'on' IN (current_setting('wal_log_hints'), current_setting('data_checksums')))"""
 LOOK = " ".join(LOOK.split())
-# The newest timeline of a standby's WAL. The control file has the one of the last restartpoint, and the receiver ends with
-# its connection.
+# The newest timeline of a standby's WAL. The control file has the timeline of the last restartpoint, and the row of the WAL
+# receiver disappears with the connection.
 RECEIVED = """SELECT coalesce(max(('x' || substr(name, 1, 8))::bit(32)::int), 0) FROM pg_ls_waldir()
   WHERE pg_is_in_recovery() AND name ~ '^[0-9A-F]{24}$'"""
 RECEIVED = " ".join(RECEIVED.split())

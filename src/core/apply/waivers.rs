@@ -40,9 +40,9 @@ pub(crate) fn waive_hook(state: &mut State, waived: &WaiveHook) -> Applied {
     Ok(())
 }
 
-/// Takes the waivers of a replica back that answers again while the event is undecided, because its hooks can run now. The
-/// waiver of a hook that was tried since the member left stays: without the waiver, the attempt that vanished would hold
-/// the event. The budget goes on; a new waiver lets it count anew.
+/// Takes the waivers of a replica back when the replica answers again while the event is undecided: the hooks can run now.
+/// If a hook was tried since the member left, its waiver stays, because the vanished attempt would hold the event. The
+/// budget goes on, and counts anew only after a new waiver.
 pub(crate) fn take_back_waivers(state: &mut State, is_back: impl Fn(&Event, &VmName) -> bool) {
     let undecided = state.open_events().filter(|event| event.is_undecided());
     let taken_back = undecided.map(|event| {

@@ -14,7 +14,7 @@ fn is_blocked(stage: &Stage<MariaDb>, place: usize, phase: &str) {
     assert!(status == BLOCKED && is_told, "{phase} on {}: {status:?} {said}", VMS[place]);
 }
 
-/// Otherwise the former primary would be opened beside the present primary, and its replica would follow the former one.
+/// If the hooks believed the former primary, two members would accept writes, and replicas would follow the former primary.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_former_primary_is_not_believed_while_the_present_primary_is_silent() {
     crate::left_out::long!();
@@ -57,7 +57,7 @@ async fn a_former_primary_is_not_believed_while_the_present_primary_is_silent() 
     assert_eq!(stage.primary(), 1);
 }
 
-/// The primary lacks the proof by a replica until one of them has returned.
+/// No replica proves the primary before the first member has returned.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "all of them take half an hour"]
 async fn of_two_members_without_data_one_returns_first() {

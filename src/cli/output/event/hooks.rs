@@ -6,7 +6,7 @@ use super::super::text::OutputContext;
 use allclear_server::replica::view::hook_label;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// The hooks begun so far, and those still to come.
+/// The hooks begun so far, and the hooks to come.
 pub(super) fn table(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Event) {
     let left_out =
         |step: &&shown::DrillStep| matches!(step.result.as_str(), "not_run" | "would_run" | "not_waited_for");
@@ -60,7 +60,7 @@ fn course(reader: &OutputContext, hook: &shown::Hook) -> String {
 }
 
 fn how(reader: &OutputContext, hook: &shown::Hook) -> String {
-    // A hook that is done has no reason, and may have told what it did, or would do.
+    // A done hook has no reason, and may have reported its actions, or in a dry run the planned actions.
     let said = || hook.reason.as_ref().or(hook.progress.as_ref()).filter(|said| !said.is_empty());
     let reason = || said().map(|said| format!(": {}", moments::within(reader.now, said))).unwrap_or_default();
     let often = hook.blocked_times.filter(|times| *times > 1 && hook.outcome.as_deref() == Some("blocked"));

@@ -39,10 +39,10 @@ pub(super) async fn watch_takeovers(board: &PendingNotifications) {
     }
 }
 
-/// Adds one notification for each loss of the quorum, and one for its return, which only receivers get that were told
-/// of the loss by this replica.
+/// Adds a notification for each loss of the quorum, and for each return. The receivers of the return are the receivers of
+/// this replica's notification of the loss.
 pub(super) async fn watch_quorum(board: &PendingNotifications) {
-    // A replica that loses the same leadership again says so under another id.
+    // The same leadership may be lost again: the id has a number then.
     let mut losses = BTreeMap::new();
     loop {
         board.cluster.wait_quorum_lost(LOST_AFTER).await;

@@ -2,12 +2,12 @@
 
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
-/// One sentence for each primary that is, or may be, on a VM of the event.
+/// A sentence for each primary on a VM of the event, also for a possible primary.
 pub fn primaries(event: &shown::Event) -> Vec<String> {
     event.takes_down.iter().filter_map(primary).collect()
 }
 
-/// One sentence for each primary that no failover moves before the event. A drill takes nothing down.
+/// A sentence for each primary without a failover that is left to run. A drill takes nothing down.
 pub fn unmoved_primaries(event: &shown::Event) -> Vec<String> {
     unmoved_without(event, "")
 }
@@ -26,7 +26,7 @@ pub fn unmoved_without(event: &shown::Event, hook: &str) -> Vec<String> {
     unmoved.filter_map(primary).collect()
 }
 
-/// What becomes of primaries that stay on a VM of an event; `None` without such primaries.
+/// The fate of primaries on a VM of an event without a failover; `None` without such primaries.
 pub fn going_down(primaries: &[String]) -> Option<String> {
     (!primaries.is_empty()).then(|| format!("{}, which is NOT moved and goes down", primaries.join(" and ")))
 }
