@@ -156,8 +156,9 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries, pause: float) -> Non
         if not own.look().is_primary:
             raise Blocked(f"{own} is no longer the primary")
         try:
+            ends = time.monotonic() + pause
             own.call("CLIENT", "PAUSE", max(1, int(pause * 1000)), "WRITE")
-            step_down(own, heir, min(CATCH_UP, pause / 2))
+            step_down(own, heir, min(CATCH_UP, pause / 2), ends)
         except (Blocked, Unreachable) as error:
             tries.was_in_vain(str(error))
             # No member was asked to take over.
@@ -195,11 +196,14 @@ def release(member: Member) -> None:
         progress(str(error))
 
 
-def step_down(own: Member, heir: Member, seconds: float) -> None:
-    """First down, then up: at no moment, and after no restart, are there two primaries."""
+def step_down(own: Member, heir: Member, seconds: float, ends: float) -> None:
+    """First down, then up: at no moment, and after no restart, are there two primaries. `ends`: the end of the pause, after
+    which clients write again, so the noted offset is no longer all that they have an acknowledgement for."""
     before = own.look()
     catch_up(heir, before, seconds)
     memory().remember({"to": heir.vm, "history": before.history, "offset": before.offset})
+    if time.monotonic() >= ends:
+        raise Blocked(f"the pause of writes ended before {own} stepped down")
     stepped = own.step_down_for(heir)
     if stepped.history != before.history:
         raise Blocked(f"{own} was restarted while it stepped down")

@@ -9,9 +9,10 @@ from unittest.mock import patch
 
 import redis_hook
 import redis_switch
-from allclear_hook import Blocked, Done, Failed, Memory, Told, Unreachable
+from allclear_hook import Blocked, Done, Failed, Memory, Told, Tries, Unreachable
 from redis_members import Cluster
 from redis_server import Member, Server, View
+from settings import Clock
 
 MEMBERS = "db-0=127.0.0.1:7000 db-1=127.0.0.1:7001 db-2=127.0.0.1:7002"
 OLD, NEW, OTHER = "a" * 40, "b" * 40, "c" * 40
@@ -270,6 +271,25 @@ class Switch(Members):
         self.reports = {"db-0": primary()}
         Memory("redis").remember({"to": "db-1", "history": OLD, "offset": 1000})
         self.assertIsInstance(redis_switch.undo_failover(self.told("db-0")), Done)
+        self.assertEqual(Memory("redis").recall(), {})
+
+    def test_a_member_does_not_step_down_after_the_end_of_the_pause(self):
+        """The note is on a slow disk, and clients write again."""
+        self.reports = {"db-0": primary(7001, 7002), "db-1": replica(7000), "db-2": replica(7000)}
+        clock, (cluster, _seen), remember = Clock(), self.cluster(), Memory.remember
+
+        def slow(note, facts):
+            clock.sleep(6)
+            remember(note, facts)
+
+        why = "^the pause of writes ended before db-0 .*db-0 is the primary as before$"
+        with (
+            patch.object(redis_switch, "time", clock),
+            patch.object(Memory, "remember", slow),
+            self.assertRaisesRegex(Failed, why),
+        ):
+            redis_switch.hand_over(cluster, cluster.members["db-1"], Tries(self.told("db-0"), "redis"), 5.0)
+        self.assertEqual(self.asked, [("db-0", "CLIENT", "PAUSE", 5000, "WRITE"), ("db-0", "CLIENT", "UNPAUSE")])
         self.assertEqual(Memory("redis").recall(), {})
 
     def test_a_replica_gathers_nobody_around_a_former_primary(self):
