@@ -68,6 +68,7 @@ async fn a_failover_is_killed_at_each_point<S: System>() {
         return;
     }
     let stage = Stage::<S>::bare().await;
+    S::sync_each_write(&stage.trio);
     let writers = Writers::start::<S>(&stage.trio);
     let watch = Watch::begin::<S>(&stage.trio);
     // Sentinel is slow at each point: where one run is too short, the next run begins at the end of the last run.

@@ -42,6 +42,9 @@ pub(crate) trait System: Send + Sync + 'static {
     /// Starts the programs of a VM at boot, as the server; nothing where the server's data is gone.
     fn boot(trio: &ThreeNodeBed, place: usize);
 
+    /// From now on a killed server has each write that it acknowledged.
+    fn sync_each_write(_trio: &ThreeNodeBed) {}
+
     /// Promotes one of these members, as a person on call would. Never called where the system fails over by itself.
     fn promote(_trio: &ThreeNodeBed, _among: &[usize]) {
         unreachable!("{} does that by itself", Self::NAME)

@@ -43,6 +43,14 @@ impl System for Redis {
         until_it_listens(&trio.vms[place].addresses[0], || (REDIS.boot)(trio, place).unwrap());
     }
 
+    /// Redis acknowledges a write before the file has it while the disk is busy, and the file loses it with the process.
+    fn sync_each_write(trio: &ThreeNodeBed) {
+        for place in 0..VMS.len() {
+            ask(trio, place, &["CONFIG", "SET", "appendfsync", "always"]).unwrap();
+            ask(trio, place, &["CONFIG", "REWRITE"]).unwrap();
+        }
+    }
+
     fn promote(trio: &ThreeNodeBed, among: &[usize]) {
         let offset = |place: &usize| role(trio, *place).unwrap().last().unwrap().parse::<i64>().unwrap();
         let best = *among.iter().max_by_key(|place| offset(place)).unwrap();
@@ -101,6 +109,10 @@ impl System for Sentinel {
     fn boot(trio: &ThreeNodeBed, place: usize) {
         Redis::boot(trio, place);
         watch(trio, place);
+    }
+
+    fn sync_each_write(trio: &ThreeNodeBed) {
+        Redis::sync_each_write(trio);
     }
 
     /// Sentinel's primary counts when the member itself reports the role.
