@@ -70,9 +70,6 @@ class Pooler:
         if not any(row[1:3] == [host, str(port)] for row in self.rows("SHOW DATABASES")):
             raise Refused(f"{self.console.name} has read {config_for(vm)}, and has no database at {host}:{port}")
 
-    def lets_clients_go_on_at(self, vm: str) -> bool:
-        return succeeds(lambda: self.point(vm)) & succeeds(self.resume)
-
     def resume(self) -> None:
         self.ask("RESUME", unless="not paused")
 
@@ -104,6 +101,8 @@ class Poolers:
         # The poolers without an answer, and the reasons.
         self.silent: dict[str, str] = {}
         self.rejecting: set[str] = set()
+        # The poolers that answered and were not moved, and the reasons: no start of such a pooler repairs this.
+        self.refusals: dict[str, str] = {}
         for address, pooler in self.asked.items():
             try:
                 pooler.answer(max(0.1, ends - time.monotonic()))
@@ -188,11 +187,35 @@ class Poolers:
 
     def point_and_resume(self, vm: str) -> None:
         """Lets the clients continue at this member. Poolers without an answer are tried again at the end."""
-        left = [one for one in self.asked if one in self.silent or not self.asked[one].lets_clients_go_on_at(vm)]
+        left = [one for one in self.asked if one in self.silent or not self.lets_clients_go_on(one, vm)]
         for address in left:
             self.asked[address] = Pooler(address)
-            if not self.asked[address].lets_clients_go_on_at(vm):
+            if not self.lets_clients_go_on(address, vm):
                 progress(f"pooler {address} is not pointed to {vm}, and may be paused")
+
+    def lets_clients_go_on(self, address: str, vm: str) -> bool:
+        pooler = self.asked[address]
+        self.refusals.pop(address, None)
+        # The clients are resumed also if the pooler cannot be pointed: they then receive errors instead of waiting.
+        return self.succeeds(address, lambda: pooler.point(vm)) & self.succeeds(address, pooler.resume)
+
+    def succeeds(self, address: str, what: Callable[[], object]) -> bool:
+        try:
+            what()
+            return True
+        except Unreachable as error:
+            progress(str(error))
+            if isinstance(error, (Rejected, Refused)):
+                self.refusals.setdefault(address, str(error))
+            return False
+
+    def check_moved(self) -> None:
+        """Fails if a pooler refused to move its clients. A pooler without an answer moves them at its next start."""
+        if self.refusals:
+            raise Failed(
+                f"{'; '.join(self.refusals.values())}: correct PGUSER, PGPASSFILE or the pooler; its clients may be paused, "
+                f"or at another member"
+            )
 
 
 def listening(port: str) -> int:
@@ -218,15 +241,6 @@ def in_transactions(address: str) -> str:
 
 def not_admin(pooler: Pooler) -> str:
     return f"{pooler.console.name}: {os.environ.get('PGUSER', 'the user')} is no admin of it: add it to admin_users"
-
-
-def succeeds(what: Callable[[], object]) -> bool:
-    try:
-        what()
-        return True
-    except Unreachable as error:
-        progress(str(error))
-        return False
 
 
 def lacks(pooler: Pooler) -> Iterator[str]:

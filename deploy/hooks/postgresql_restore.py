@@ -35,7 +35,7 @@ from postgresql_members import (
     synchronous,
 )
 from postgresql_server import Here, position, timelines
-from postgresql_switch import believe, undo_failover
+from postgresql_switch import Switch, believe, undo
 
 OURSELVES = "allclear_hook"
 # The complaint of pg_waldump about the end of the WAL of a server that crashed.
@@ -66,6 +66,7 @@ def restore(told: Told) -> Done:
         return Done(f"{told.vm} is back alone, and moved no pooler and no other member: {doubt}")
     poolers.point_and_resume(primary)
     gather(told, Group(), primary)
+    poolers.check_moved()
     memory.forget()
     return Done()
 
@@ -85,7 +86,7 @@ def fenced(told: Told, here: Here, group: Group, facts: dict[str, Any]) -> str:
     found = group.primaries()
     others = [vm for vm in found if vm != told.vm]
     if not found and facts.get("step", "switched") != "switched":
-        undo_failover(told)
+        undo(told, Switch(told))
         return told.vm
     if len(others) != 1:
         return group.the_primary()

@@ -347,6 +347,12 @@ def confirm_failover(told: Told) -> Done:
 
 def undo_failover(told: Told) -> Done:
     switch = Switch(told)
+    answer = undo(told, switch)
+    switch.poolers.check_moved()
+    return answer
+
+
+def undo(told: Told, switch: Switch) -> Done:
     primary = switch.group.primary()
     if primary and primary != told.vm:
         believe(told, switch.here, switch.group, primary, switch.facts)

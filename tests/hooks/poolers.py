@@ -8,8 +8,9 @@ from unittest.mock import patch
 
 import pgbouncer
 import pgbouncer_pooler
+import postgresql_restore
 import postgresql_switch
-from allclear_hook import Blocked, Done, Failed, Rejected, Told, Unreachable
+from allclear_hook import Blocked, Done, Failed, Rejected, Told, Unreachable, members
 from pgbouncer_pooler import Poolers
 from postgresql_primaries import MEMBERS, Members, Server, primary, standby
 from postgresql_server import Here
@@ -125,6 +126,35 @@ class OfASwitch(Members):
     def test_an_admin_is_known_by_the_answer(self):
         Console.answers = {"10.0.0.8:6432": Refused("pooler 10.0.0.8:6432: no such database: allclear")}
         self.assertIsInstance(self.failover(ALLCLEAR_MODE="dry_run"), Done)
+
+
+class OfAReturn(Members):
+    """db-0 is the primary, and nothing is left of a switch."""
+
+    def setUp(self):
+        super().setUp()
+        self.has_data()
+        Server.reports = {
+            "db-0": primary(followers=["db-1", "db-2"]), "db-1": standby("db-0"), "db-2": standby("db-0"),
+        }  # fmt: skip
+        self.gathered = []
+        for patched in (
+            patch.dict(os.environ, {"POOLERS": " ".join(ADDRESSES)}),
+            patch.object(pgbouncer_pooler, "Psql", Console),
+            patch.object(pgbouncer_pooler.Pooler, "rows", lambda *_: [["orders", *map(str, members()["db-0"])]]),
+            patch.object(postgresql_restore, "gather", lambda *_: self.gathered.append("all")),
+        ):
+            patched.start()
+            self.addCleanup(patched.stop)
+
+    def test_a_refusal_fails_it_once_everything_else_is_done(self):
+        for back in (postgresql_restore.restore, postgresql_switch.undo_failover):
+            Console.answers = {"10.0.0.8:6432": Refused("pooler 10.0.0.8:6432: admin access needed")}
+            with self.assertRaisesRegex(Failed, "^pooler 10.0.0.8:6432: admin access needed: correct PGUSER"):
+                back(self.told("db-0"))
+            Console.answers = {"10.0.0.8:6432": Unreachable("pooler 10.0.0.8:6432: Connection refused")}
+            self.assertIsInstance(back(self.told("db-0")), Done)
+        self.assertEqual(self.gathered, ["all"] * 2)
 
 
 if __name__ == "__main__":
