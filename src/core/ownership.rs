@@ -94,8 +94,36 @@ impl Workload {
         }
         let is_kept = |hook: &&Hook| other.hooks.iter().any(|it| it.is_same_registration(hook));
         let lost = self.hooks.iter().find(|hook| !is_kept(hook))?;
-        let name = lost.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        Some(format!("the {} hook{name}, or a setting of it", lost.phase))
+        let hook = lost.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        let hook = format!("the {} hook{hook}", lost.phase);
+        let mut namesakes = other.hooks.iter().filter(|it| (it.phase, &it.name) == (lost.phase, &lost.name));
+        Some(match (namesakes.next(), namesakes.next()) {
+            (None, _) => hook,
+            (Some(new), None) => format!("`{}` of {hook}", lost.changed_settings(new).join("` and `")),
+            (Some(_), Some(_)) => format!("{hook}, or a setting of it"),
+        })
+    }
+}
+
+impl Hook {
+    /// The settings that differ, in the names of `workload.proto`.
+    fn changed_settings(&self, other: &Self) -> Vec<&'static str> {
+        let settings = [
+            ("timeout_ms", self.timeout != other.timeout),
+            ("attempts", self.max_attempts != other.max_attempts),
+            ("on_failure", self.on_failure != other.on_failure),
+            ("runs_on", self.runs_on != other.runs_on),
+            ("can_confirm", self.can_confirm != other.can_confirm),
+            ("can_undo", self.can_undo != other.can_undo),
+            ("can_dry_run", self.can_dry_run != other.can_dry_run),
+            ("min_freeze_ms", self.min_freeze != other.min_freeze),
+            ("fresh_for_ms", self.fresh_for != other.fresh_for),
+            ("optional_if_short", self.optional_if_short != other.optional_if_short),
+            ("worst_ms", self.worst != other.worst),
+            ("exclusive", self.exclusive != other.exclusive),
+            ("event_types", self.event_types != other.event_types),
+        ];
+        settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
     }
 }
 

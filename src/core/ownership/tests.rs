@@ -93,9 +93,14 @@ fn a_registration_that_an_event_needs_is_refused_with_the_difference() {
     };
     let known = of(core::slice::from_ref(&slower), &["proxy"]);
     let told = refused(&known, &of(&[Hook { timeout: drain.timeout, ..slower.clone() }], &["proxy"]));
-    assert!(told.contains("lacks or changes the drain hook connections, or a setting of it"), "{told}");
+    assert!(told.contains("lacks or changes `timeout_ms` of the drain hook connections: "), "{told}");
     let told = refused(&known, &of(core::slice::from_ref(&slower), &[]));
     assert!(told.contains("lacks or changes proxy in `after`"), "{told}");
+    let told = refused(&known, &of(&[], &["proxy"]));
+    assert!(told.contains("lacks or changes the drain hook connections: "), "{told}");
+    let unnamed = of(&[Hook { can_undo: true, ..drain.clone() }], &[]);
+    let told = refused(&unnamed, &of(&[drain.clone(), drain.clone()], &[]));
+    assert!(told.contains("lacks or changes the drain hook, or a setting of it: "), "{told}");
     assert_eq!(refused(&known, &of(&[slower.clone(), drain], &["proxy", "cache"])), "", "more than before");
 }
 
