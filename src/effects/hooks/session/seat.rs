@@ -115,15 +115,19 @@ impl Session {
         }
     }
 
-    /// True when the lease has just expired.
-    pub(super) fn expire_lease(&mut self, now: Instant) -> bool {
+    /// Why the session is over, when the lease has just expired.
+    pub(super) fn expire_lease(&mut self, now: Instant) -> Option<&'static str> {
         if self.lapsed.is_some() || now < self.heard + self.greeting.lease {
-            return false;
+            return None;
         }
         self.end("this workload sent nothing within its lease");
         self.lapsed = Some(now);
         self.greeting.known.clear();
-        true
+        Some(if self.has_said_goodbye {
+            "the workload left while the hook ran, and did not connect again within its lease"
+        } else {
+            "the workload sent nothing within its lease"
+        })
     }
 
     /// True when the registration has expired; returned once.

@@ -109,10 +109,9 @@ impl SessionTable {
     /// Handles expired leases, registrations and attempts.
     fn pass(&mut self, now: Instant) {
         let lapsed: Vec<_> =
-            self.seats.iter_mut().filter_map(|(name, seat)| seat.expire_lease(now).then_some(name)).collect();
-        let lapsed: Vec<WorkloadName> = lapsed.into_iter().cloned().collect();
-        for name in &lapsed {
-            self.on_session_lost(name, "the workload sent nothing within its lease");
+            self.seats.iter_mut().filter_map(|(name, seat)| Some((name.clone(), seat.expire_lease(now)?))).collect();
+        for (name, why) in &lapsed {
+            self.on_session_lost(name, why);
         }
         let expired = self.seats.values_mut().filter_map(|seat| seat.expire(now).then_some(())).count();
         if !lapsed.is_empty() || expired > 0 {

@@ -91,7 +91,8 @@ async fn who_says_goodbye_is_disconnected_at_once_and_its_attempts_keep_the_leas
     assert_eq!(words(&mut told), ["deadline"], "the next process goes on");
     bench.sessions.say_goodbye(&visit).unwrap();
     assert!(timeout(9 * SECOND, bench.end()).await.is_err());
-    assert!(lost(&bench.end().await), "nobody came back within the lease");
+    let left = "the workload left while the hook ran, and did not connect again within its lease";
+    assert_eq!(bench.end().await, HookOutcome::Lost(left.into()));
     changes.mark_unchanged();
     assert_eq!(bench.sessions.say_goodbye(&visit), Err(SessionClosed));
     assert!(!changes.has_changed().unwrap(), "the session was over already");
