@@ -451,7 +451,7 @@ pub struct DrillStep {
     pub vm: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
     pub phase: ::prost::alloc::string::String,
-    /// waiting, running, done, not_applicable, not_waited_for, failed, not_run, would_run
+    /// waiting, running, not_waited_for, not_run, would_run, or the outcome of the last attempt, as in Hook
     #[prost(string, tag = "4")]
     pub result: ::prost::alloc::string::String,
     #[prost(string, optional, tag = "5")]

@@ -55,13 +55,20 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
         StepState::Satisfied => {
             told(state, event, (&step.member, step.id), last.map_or("done", Outcome::as_str), plan(event, step))
         }
-        StepState::Failed(reason) => told(state, event, (&step.member, step.id), "failed", Some(reason)),
+        StepState::Failed(reason) => told(state, event, (&step.member, step.id), failure(step), Some(reason)),
         StepState::Due { blocked, .. } if may_begin => told(state, event, (&step.member, step.id), "waiting", blocked),
         StepState::Due { .. } | StepState::OutOfTime if last.is_none() => {
             told(state, event, (&step.member, step.id), "not_run", Some(not_run(state, event)))
         }
-        StepState::Due { .. } | StepState::OutOfTime => told(state, event, (&step.member, step.id), "failed", reason()),
+        StepState::Due { .. } | StepState::OutOfTime => {
+            told(state, event, (&step.member, step.id), failure(step), reason())
+        }
     }
+}
+
+/// How the hook failed, in the word that the list of the event's attempts has.
+fn failure(step: &Step<'_>) -> &'static str {
+    step.forward().filter_map(outcome).rfind(|it| !it.is_favourable()).map_or("failed", Outcome::as_str)
 }
 
 /// Why a hook of a drill that is over was never begun.
@@ -128,6 +135,7 @@ mod tests {
     use allclear_core::model::drill::Mode;
     use allclear_core::model::id::{AttemptId, EventId, VmName, WorkloadName};
     use allclear_core::model::time::Timestamp;
+    use allclear_core::model::workload::Hook;
 
     fn attempt(id: u64, phase: Phase, outcome: Outcome) -> Attempt {
         let vm = VmName::new("db-0");
@@ -172,5 +180,31 @@ mod tests {
         let failed = || Outcome::Failed("the disk is full".into());
         assert_eq!(told(&[failed(), failed()]), ["drain done", "restore failed"]);
         assert_eq!(told(&[failed(), Outcome::Done]), ["drain done", "restore done"], "the last attempt counts");
+    }
+
+    #[test]
+    fn a_hook_failed_by_the_word_of_its_last_attempt_that_did_not_succeed() {
+        let hook = Hook::of(Phase::Drain);
+        let word = |outcomes: &[(Intent, Outcome)]| {
+            let attempts: Vec<_> = outcomes
+                .iter()
+                .map(|(intent, outcome)| Attempt { intent: *intent, ..attempt(1, Phase::Drain, outcome.clone()) })
+                .collect();
+            failure(&Step {
+                member: Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) },
+                id: HookId { phase: Phase::Drain, key: 0 },
+                hook: &hook,
+                when_disconnected: None,
+                stint: 1,
+                attempts: attempts.iter().collect(),
+                is_done_elsewhere: false,
+                is_undo: false,
+                on_failure: hook.on_failure,
+            })
+        };
+        let blocked = || (Intent::Run, Outcome::Blocked("no target".into()));
+        assert_eq!(word(&[(Intent::Run, Outcome::Failed("full".into())), blocked()]), "blocked");
+        assert_eq!(word(&[blocked(), (Intent::Undo, Outcome::Done)]), "blocked", "an undo is no success");
+        assert_eq!(word(&[]), "failed");
     }
 }
