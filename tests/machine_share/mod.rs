@@ -36,8 +36,9 @@ const LEAST: usize = 2;
 /// Runnable threads of each processor up to which a further test begins. Beyond it, a further test ends no sooner: the
 /// tests only make each other late, and replicas miss their deadlines.
 const RUNNABLE: usize = 4;
-/// The samples of the runnable threads, and the pause between two.
-const SAMPLES: (usize, Duration) = (10, Duration::from_millis(50));
+/// The samples of the runnable threads, and the pause between two. Each test takes its samples alone, so the tests begin at
+/// least 150 ms apart: by then, most threads of the test before run.
+const SAMPLES: (usize, Duration) = (10, Duration::from_millis(15));
 /// The longest wait for a less busy machine: another program may keep it busy all day.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The tests that wait for a less busy machine begin one after the other.
