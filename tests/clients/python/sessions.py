@@ -119,6 +119,29 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             with self.assertRaisesRegex(StillRegistered, "^the workload was not connected, so nothing was taken back"):
                 await orders.leave()
 
+    async def test_a_workload_that_was_stopped_does_not_claim_that_it_left(self):
+        async def session(received, context):
+            await anext(received)
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            async for message in received:
+                if message.HasField("goodbye"):
+                    unregistered.append(message.goodbye.unregister)
+
+        await self.serve(session)
+        unregistered, connected = [], asyncio.Queue()
+        for stops in (True, False):
+            async with Workload("orders", self.socket, on_standing=connected.put_nowait) as orders:
+                self.assertEqual((await asyncio.wait_for(connected.get(), 10)).word, "connected")
+                if stops:
+                    await orders.stop()
+                    with self.assertRaisesRegex(StillRegistered, "not taken back: it was stopped before; make a new"):
+                        await orders.leave()
+                else:
+                    await orders.leave()
+                    await orders.leave()
+            self.assertEqual((await asyncio.wait_for(connected.get(), 10)).word, "stopped")
+        self.assertEqual(unregistered, [False, True])
+
     async def test_a_workload_is_entered_once(self):
         orders = Workload("orders", self.socket)
         async with orders:

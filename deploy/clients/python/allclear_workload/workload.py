@@ -267,8 +267,9 @@ class Workload:
                 session.reading.result()
             if self._stopping and not self._settles():
                 await session.report()
-                await session.part(self._unregister)
-                self._stays = None
+                unregister = self._unregister
+                await session.part(unregister)
+                self._stays = None if unregister else "it was stopped before; make a new Workload, and let it leave"
                 return
             now = self._loop.time()
             if self._role != self._told_role:
