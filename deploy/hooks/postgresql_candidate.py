@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allclear_hook import Blocked, Failed, Memory, Told, number, progress, setting
 from client import Lost
@@ -23,7 +23,7 @@ SLOTS = "SELECT slot_name FROM pg_replication_slots WHERE NOT temporary ORDER BY
 LONG_TRANSACTIONS = """SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'
   AND xact_start < now() - interval '10 s'"""
 LONG_TRANSACTIONS = " ".join(LONG_TRANSACTIONS.split())
-# After the loss of a session at a CHECKPOINT.
+# The pause after the first loss of a session at a CHECKPOINT of an event; each further loss doubles it.
 CRASHED_SECONDS = 60
 
 
@@ -106,12 +106,12 @@ def flush(told: Told, group: Group, vms: list[str]) -> None:
     written more meanwhile.
 
     A server that cannot write its files, as on a full disk, ends all sessions at a checkpoint (PANIC), and starts again.
-    That is a failure. For a minute the event's hooks write no further checkpoint on this server; then an operator who has
-    made room can retry.
+    That is a failure. For a minute the event's hooks write no further checkpoint on this server. Then a retry finds out
+    whether an operator has made room. Each further loss doubles the pause: `restore` is repeated until it succeeds.
     """
     before = crashed(told)
     for why in (before[vm] for vm in vms if vm in before):
-        raise Failed(f"no further CHECKPOINT for {CRASHED_SECONDS} s: {why}")
+        raise Failed(f"no further CHECKPOINT before {time.strftime('%F %TZ', time.gmtime(pause_ends(told)))}: {why}")
     for at_once in (vms[:1], vms[1:], vms[:1] if vms[1:] else []):
         for vm in at_once:
             group.servers[vm].send("CHECKPOINT")
@@ -120,7 +120,9 @@ def flush(told: Told, group: Group, vms: list[str]) -> None:
                 group.servers[vm].answer(told.seconds_left())
             except Lost as error:
                 why = f"the server ended the session at a CHECKPOINT, see its log (a full disk?): {error}"
-                crashes(told).remember({"event": told.event, "at": time.time(), "servers": {**before, vm: why}})
+                times = losses(told).get("times", 0) + 1
+                facts = {"event": told.event, "at": time.time(), "times": times, "servers": {**before, vm: why}}
+                crashes(told).remember(facts)
                 raise Failed(why) from error
 
 
@@ -128,13 +130,22 @@ def crashes(told: Told) -> Memory:
     return Memory(f"postgresql-{told.vm}-checkpoint")
 
 
-def crashed(told: Told) -> dict[str, str]:
-    """The servers that ended a session at a CHECKPOINT of this event in the last minute, and the reasons. A hook by hand
-    has no event."""
+def losses(told: Told) -> dict[str, Any]:
+    """The note about sessions that were lost at a CHECKPOINT of this event. A hook by hand has no event."""
     facts = crashes(told).recall()
-    is_of_event = bool(told.event) and facts.get("event") == told.event
-    found: dict[str, str] = facts.get("servers", {})
-    return found if is_of_event and 0 <= time.time() - facts["at"] < CRASHED_SECONDS else {}
+    return facts if told.event and facts.get("event") == told.event else {}
+
+
+def pause_ends(told: Told) -> float:
+    """The end of the pause after the last loss, in seconds since 1970; 0 without a loss."""
+    facts = losses(told)
+    return facts["at"] + CRASHED_SECONDS * 2 ** (facts["times"] - 1) if facts.get("times") else 0
+
+
+def crashed(told: Told) -> dict[str, str]:
+    """The servers that get no further CHECKPOINT now, and the reasons."""
+    found: dict[str, str] = losses(told).get("servers", {})
+    return found if time.time() < pause_ends(told) else {}
 
 
 def check_replay(group: Group, primary: str, to: str) -> None:
