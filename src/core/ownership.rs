@@ -96,11 +96,13 @@ impl Workload {
         let lost = self.hooks.iter().find(|hook| !is_kept(hook))?;
         let hook = lost.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
         let hook = format!("the {} hook{hook}", lost.phase);
-        let mut namesakes = other.hooks.iter().filter(|it| (it.phase, &it.name) == (lost.phase, &lost.name));
-        Some(match (namesakes.next(), namesakes.next()) {
-            (None, _) => hook,
-            (Some(new), None) => format!("`{}` of {hook}", lost.changed_settings(new).join("` and `")),
-            (Some(_), Some(_)) => format!("{hook}, or a setting of it"),
+        let is_namesake = |it: &&Hook| (it.phase, &it.name) == (lost.phase, &lost.name);
+        let new: Vec<_> = other.hooks.iter().filter(is_namesake).collect();
+        let is_only_one = self.hooks.iter().filter(is_namesake).count() == 1;
+        Some(match &new[..] {
+            [] => hook,
+            [new] if is_only_one => format!("`{}` of {hook}", lost.changed_settings(new).join("` and `")),
+            _ => format!("{hook}, or a setting of it"),
         })
     }
 }

@@ -101,6 +101,9 @@ fn a_registration_that_an_event_needs_is_refused_with_the_difference() {
     let unnamed = of(&[Hook { can_undo: true, ..drain.clone() }], &[]);
     let told = refused(&unnamed, &of(&[drain.clone(), drain.clone()], &[]));
     assert!(told.contains("lacks or changes the drain hook, or a setting of it: "), "{told}");
+    let two = of(&[drain.clone(), Hook { can_undo: true, ..drain.clone() }], &[]);
+    let told = refused(&two, &of(core::slice::from_ref(&drain), &[]));
+    assert!(told.contains("lacks or changes the drain hook, or a setting of it: "), "{told}");
     assert_eq!(refused(&known, &of(&[slower.clone(), drain], &["proxy", "cache"])), "", "more than before");
 }
 
