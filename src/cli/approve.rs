@@ -17,9 +17,10 @@ pub(super) fn is_confirmed(event: &shown::Event) -> bool {
     is_yes(&format!("{}Approve it now? [y/N] ", consequences(event)))
 }
 
-/// Asks before a command after which these primaries go down, and returns whether the answer is yes.
-pub(super) fn is_accepted(event: &shown::Event, unmoved: &[String], question: &str) -> bool {
-    is_yes(&format!("{}{question} [y/N] ", what_goes_down(event, unmoved)))
+/// Asks before a command after which these primaries of events go down, and returns whether the answer is yes.
+pub(super) fn is_accepted(events: &[&(shown::Event, Vec<String>)], question: &str) -> bool {
+    let told: String = events.iter().map(|(event, unmoved)| what_goes_down(event, unmoved)).collect();
+    is_yes(&format!("{told}{question} [y/N] "))
 }
 
 /// Prints the question, and returns whether the answer is yes.

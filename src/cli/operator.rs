@@ -60,7 +60,13 @@ pub(super) enum OperatorCommand {
     },
     /// Ends the pause of all approvals
     #[command(after_help = examples::RESUME)]
-    Resume(OperatorArguments),
+    Resume {
+        /// Does not ask, even if a primary goes down with an event
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        asked: OperatorArguments,
+    },
     /// Approves an event without the rest of the preparation, and stops running hooks; a running failover may end first
     ///
     /// With --alone, a replica without a quorum approves the event by itself.
@@ -156,7 +162,10 @@ impl OperatorCommand {
                 let request = shown::PauseRequest { until: Some(until), reason };
                 target.change(&asker, async |client| client.pause(request).await, paused)
             }
-            Self::Resume(OperatorArguments { reason, asker, target }) => {
+            Self::Resume { yes, asked: OperatorArguments { reason, asker, target } } => {
+                if !yes {
+                    target.confirm_resumed()?;
+                }
                 let request = shown::ResumeRequest { reason };
                 target.change(&asker, async |client| client.resume(request).await, resumed)
             }

@@ -13,11 +13,12 @@ use super::approve;
 use super::asker::Asker;
 use super::events::Events;
 use super::format::{AnswerFormat, write};
-use super::output::{self, Health, OutputContext};
+use super::output::{self, Health, OutputContext, blockers};
 use super::{Exit, examples, runtime, say};
 use allclear_server::config::{self, ENDPOINT, USUAL_SOCKET};
 use allclear_server::grpc::client::{Client, OperatorClientError, OperatorConnection, RpcResult};
 use allclear_server::replica::sanitize::sanitize;
+use allclear_server::replica::view::unmoved_primaries;
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
 /// Interval at which a terminal is updated without a change of the status, for ages and remaining times.
@@ -72,11 +73,19 @@ impl Target {
         }
         let event = answered(async { OperatorConnection::connect(&self.endpoint).await?.event(event).await })?;
         let unmoved = unmoved(&event);
-        if unmoved.is_empty() || approve::is_accepted(&event, &unmoved, question) {
+        accepted(&[(event, unmoved)], question)
+    }
+
+    /// Asks before the end of a pause, if a primary goes down with an event that then goes on.
+    pub(super) fn confirm_resumed(&self) -> Result<(), Exit> {
+        if !approve::is_answerable() {
             return Ok(());
         }
-        say("nothing is changed");
-        Err(Exit::Failed)
+        let status = answered(async { OperatorConnection::connect(&self.endpoint).await?.status().await })?;
+        let goes_on = |event: &shown::Event| event.hold.is_none() && blockers(event).any(|it| it.code == "paused");
+        let paused = status.events.into_iter().filter(goes_on);
+        let paused: Vec<_> = paused.map(|event| (event.clone(), unmoved_primaries(&event))).collect();
+        accepted(&paused, "Resume now?")
     }
 
     /// Changes the replica's state, and prints the answer.
@@ -253,4 +262,14 @@ pub(super) fn answered<T>(asking: impl Future<Output = Result<T, OperatorClientE
             OperatorClientError::Refused(_) => Exit::Refused,
         }
     })
+}
+
+/// Whether a person accepts that the primaries of these events go down; nothing is asked without such a primary.
+fn accepted(events: &[(shown::Event, Vec<String>)], question: &str) -> Result<(), Exit> {
+    let go_down: Vec<_> = events.iter().filter(|(_, unmoved)| !unmoved.is_empty()).collect();
+    if go_down.is_empty() || approve::is_accepted(&go_down, question) {
+        return Ok(());
+    }
+    say("nothing is changed");
+    Err(Exit::Failed)
 }

@@ -35,8 +35,15 @@ async fn who_skips_the_failover_of_a_held_event_is_told_that_the_primary_goes_do
     let event = cluster.event(1, &id).await.unwrap();
     assert!(event.hold.is_some() && event.approvals.is_empty(), "{event:#?}");
 
+    done(&cluster, 1, &["pause", "--until", "1h", "--reason", "look at it once more"]);
     let out = done(&cluster, 1, &["release", &id, "--reason", "go"]);
     assert!(out.starts_with("released: ") && out.ends_with(&warning), "{out}");
+    let (code, said) = at_a_terminal(&cluster, 1, "resume --reason go", "n");
+    assert!(code == Some(1) && said.contains(goes_down) && said.contains("nothing is changed"), "{said}");
+    let event = cluster.event(1, &id).await.unwrap();
+    assert!(waits_for(&event, "paused") && event.approvals.is_empty(), "{event:#?}");
+
+    done(&cluster, 1, &["resume", "--reason", "go"]);
     let event = cluster.until_stage(2, &id, "started").await;
     assert_eq!((event.approvals.len(), event.approvals[0].reason.as_str()), (1, "prepared"));
     assert_eq!(cluster.hooks.begun(), [""; 0], "{event:#?}");
