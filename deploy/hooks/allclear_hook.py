@@ -224,20 +224,20 @@ class Tries:
     and the obstacle may still exist, so the count has a limit."""
 
     def __init__(self, told: Told, name: str, most: int = 2) -> None:
-        self._memory, self._event, self._most = Memory(f"{name}-tries"), told.event, most
+        self._memory, self.event, self._most = Memory(f"{name}-tries"), told.event, most
 
     def check(self) -> None:
         """Fails before an interruption if the limit is reached."""
         facts = self._memory.recall()
-        if facts.get("event") == self._event and facts.get("times", 0) >= self._most:
+        if facts.get("event") == self.event and facts.get("times", 0) >= self._most:
             times = "once" if facts["times"] == 1 else f"{facts['times']} times"
             raise Failed(f"writes were stopped {times} in vain, and are not stopped again for this event: {facts['why']}")
 
     def was_in_vain(self, why: str) -> None:
         """Records that writes were interrupted and continue on the same primary."""
         facts = self._memory.recall()
-        times = facts.get("times", 0) if facts.get("event") == self._event else 0
-        self._memory.remember({"event": self._event, "times": times + 1, "why": why})
+        times = facts.get("times", 0) if facts.get("event") == self.event else 0
+        self._memory.remember({"event": self.event, "times": times + 1, "why": why})
 
 
 def checked(wrong: Iterable[str], doubts: Iterable[str] = ()) -> Done:
@@ -256,6 +256,24 @@ def checked(wrong: Iterable[str], doubts: Iterable[str] = ()) -> Done:
 
 
 Hook = Callable[[Told], "Answer | None"]
+
+
+def unknown_once_begun(failover: Hook, is_half_done: Callable[[Told], bool]) -> Hook:
+    """A failover that answers "unknown" instead of "blocked" while nobody accepts writes because of an attempt. "Blocked"
+    means that nothing was begun: allclear would let the failover wait for members that are not ready, and these members
+    may wait for the primary. After "unknown", allclear asks for a confirmation, and then runs the failover again."""
+
+    def run(told: Told) -> Answer | None:
+        try:
+            return failover(told)
+        except Rejected:
+            raise
+        except (Blocked, Unreachable) as error:
+            if not told.is_dry_run and is_half_done(told):
+                raise Unknown(str(error)) from error
+            raise
+
+    return run
 
 
 def serve(hooks: Mapping[str, Hook]) -> NoReturn:

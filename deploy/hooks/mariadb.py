@@ -83,7 +83,20 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from allclear_hook import Answer, Blocked, Done, Failed, Rejected, Told, Unknown, Unreachable, number, serve, until
+from allclear_hook import (
+    Answer,
+    Blocked,
+    Done,
+    Failed,
+    Rejected,
+    Told,
+    Unknown,
+    Unreachable,
+    number,
+    serve,
+    unknown_once_begun,
+    until,
+)
 from mariadb_check import check
 from mariadb_copy import fill
 from mariadb_data import data_here, place
@@ -104,7 +117,7 @@ from mariadb_replication import (
     why_not_running,
 )
 from mariadb_rights import lacks, refuses_replication
-from mariadb_switch import KILL_APPLICATIONS, confirm_failover, failover, take_back, undo_failover
+from mariadb_switch import KILL_APPLICATIONS, confirm_failover, failover, is_half_done, take_back, undo_failover
 
 
 def role(told: Told) -> None:
@@ -241,7 +254,7 @@ if __name__ == "__main__":
     serve(
         {
             "role": role,
-            "failover": failover,
+            "failover": unknown_once_begun(failover, is_half_done),
             "confirm-failover": confirm_failover,
             "undo-failover": undo_failover,
             "drain": drain,

@@ -228,6 +228,17 @@ def has_begun(told: Told) -> bool:
     return bool(memory().recall().get("event") == told.event)
 
 
+def is_half_done(told: Told) -> bool:
+    """Whether an attempt of this event has stopped the writes, and this server does not accept writes now."""
+    if not has_begun(told):
+        return False
+    try:
+        with Group(told, only=told.vm) as group:
+            return not group.here.is_primary
+    except Unreachable:
+        return True
+
+
 def take_back(group: Group, was_primary: bool = False) -> bool:
     """Makes the old primary writable again, unless another member is writable, or may be, or has more. Returns whether
     the old primary is writable. `was_primary`: this VM has stopped the writes in this event, so no other member was the
@@ -288,6 +299,11 @@ def confirm_failover(told: Told) -> Answer:
             raise Unknown(why)
         if primary:
             return Done(f"{primary.vm} is the primary")
-        if group.lost:
-            raise Unknown("; ".join(f"{vm}: {reason}" for vm, reason in group.lost.items()))
+        suspects = group.lost
+        if has_begun(told):
+            # This VM was the primary, so only the candidate may have become writable.
+            own = (told.vm, memory().recall().get("candidate"))
+            suspects = {vm: why for vm, why in suspects.items() if vm in own}
+        if suspects:
+            raise Unknown("; ".join(suspects.values()))
         raise NotDone("nobody is writable")

@@ -76,13 +76,14 @@ from allclear_hook import (
     progress,
     serve,
     setting,
+    unknown_once_begun,
 )
 from postgresql_candidate import flush
 from postgresql_check import check
 from postgresql_members import Group, change_synchronous, followers, gather, set_synchronous, synchronous
 from postgresql_restore import behind, restore
 from postgresql_server import Here
-from postgresql_switch import confirm_failover, failover, present_primary, undo_failover
+from postgresql_switch import confirm_failover, failover, is_half_done, present_primary, undo_failover
 
 
 def checkpoint(told: Told) -> Done:
@@ -203,7 +204,7 @@ if __name__ == "__main__":
             "role": role,
             "check": check,
             "checkpoint": checkpoint,
-            "failover": failover,
+            "failover": unknown_once_begun(failover, is_half_done),
             "confirm-failover": confirm_failover,
             "undo-failover": undo_failover,
             "drain": drain,

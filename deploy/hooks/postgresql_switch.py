@@ -304,8 +304,7 @@ def present_primary(told: Told, group: Group) -> str:
 
 def may_lead(here: Here, facts: Mapping[str, Any]) -> bool:
     """Whether this silent server may be a primary, by its directory. A switch marks a primary at work as a standby."""
-    is_in_switch = facts.get("step") in ("stopping", "promoting")
-    is_standby = here.standby_signal.exists() and not is_in_switch
+    is_standby = here.standby_signal.exists() and not is_begun(facts)
     return not is_standby and (here.path / "global" / "pg_control").exists() and not is_cut_off(here)
 
 
@@ -325,6 +324,17 @@ def failover(told: Told) -> Done:
     return switch.go_on()
 
 
+def is_begun(facts: Mapping[str, Any]) -> bool:
+    """Whether these are the notes of a switch that has not ended."""
+    return facts.get("step") in ("stopping", "promoting")
+
+
+def is_half_done(told: Told) -> bool:
+    """Whether a switch from this server has not ended, and this server is not the primary now."""
+    is_unended = is_begun(Memory(f"postgresql-{told.vm}").recall())
+    return is_unended and Group([told.vm]).primary() != told.vm
+
+
 def confirm_failover(told: Told) -> Done:
     group = Group()
     primary = group.primary()
@@ -339,9 +349,13 @@ def confirm_failover(told: Told) -> Done:
         except (Blocked, Unreachable) as error:
             raise Unknown(str(error)) from error
         return Done()
-    group.silent.pop(told.vm, None)
-    if group.silent:
-        raise Unknown("no member is known to be primary; " + "; ".join(group.silent.values()))
+    suspects = {vm: why for vm, why in group.silent.items() if vm != told.vm}
+    if is_begun(facts):
+        # This server was the primary, so only the candidate may have become primary, and not before `promoting`.
+        may_be = [facts["to"]] if facts["step"] == "promoting" else []
+        suspects = {vm: why for vm, why in suspects.items() if vm in may_be}
+    if suspects:
+        raise Unknown("no member is known to be primary; " + "; ".join(suspects.values()))
     raise NotDone("no member is primary")
 
 

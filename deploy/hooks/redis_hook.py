@@ -85,6 +85,7 @@ from allclear_hook import (
     Unreachable,
     progress,
     serve,
+    unknown_once_begun,
     until,
 )
 from redis_check import check
@@ -94,6 +95,7 @@ from redis_switch import (
     confirm_failover,
     failover,
     finish,
+    is_half_done,
     settled,
     undo_failover,
 )
@@ -217,7 +219,7 @@ if __name__ == "__main__":
     serve({
         "role": role,
         "check": check,
-        "failover": failover,
+        "failover": unknown_once_begun(failover, is_half_done),
         "confirm-failover": confirm_failover,
         "undo-failover": undo_failover,
         "drain": drain,

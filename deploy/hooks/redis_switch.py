@@ -158,7 +158,7 @@ def hand_over(cluster: Cluster, heir: Member, tries: Tries, pause: float) -> Non
         try:
             ends = time.monotonic() + pause
             own.call("CLIENT", "PAUSE", max(1, int(pause * 1000)), "WRITE")
-            step_down(own, heir, min(CATCH_UP, pause / 2), ends)
+            step_down(own, heir, min(CATCH_UP, pause / 2), ends, tries.event)
         except (Blocked, Unreachable) as error:
             tries.was_in_vain(str(error))
             # No member was asked to take over.
@@ -196,12 +196,12 @@ def release(member: Member) -> None:
         progress(str(error))
 
 
-def step_down(own: Member, heir: Member, seconds: float, ends: float) -> None:
+def step_down(own: Member, heir: Member, seconds: float, ends: float, event: str) -> None:
     """First down, then up: at no moment, and after no restart, are there two primaries. `ends`: the end of the pause, after
     which clients write again, so the noted offset is no longer all that they have an acknowledgement for."""
     before = own.look()
     catch_up(heir, before, seconds)
-    memory().remember({"to": heir.vm, "history": before.history, "offset": before.offset})
+    memory().remember({"event": event, "to": heir.vm, "history": before.history, "offset": before.offset})
     if time.monotonic() >= ends:
         raise Blocked(f"the pause of writes ended before {own} stepped down")
     stepped = own.step_down_for(heir)
@@ -213,6 +213,16 @@ def step_down(own: Member, heir: Member, seconds: float, ends: float) -> None:
 def catch_up(heir: Member, view: View, seconds: float) -> None:
     if not until(lambda: heir.look().holds_all_of(view), seconds, every=0.001):
         raise Blocked(f"{heir} did not catch up within {seconds:g} s")
+
+
+def is_half_done(told: Told) -> bool:
+    """Whether this member may have stepped down in an attempt of this event that has not ended."""
+    if memory().recall().get("event") != told.event:
+        return False
+    try:
+        return not Cluster(told).own.look().is_primary
+    except Unreachable:
+        return True
 
 
 def settled(cluster: Cluster) -> Seen:
@@ -291,6 +301,9 @@ def confirm_failover(told: Told) -> Done | NotDone | Unknown:
         return Done()
     if own.is_primary:
         return NotDone(f"{cluster.own} is a primary")
+    heir = cluster.members.get(memory().recall().get("to", ""))
+    if heir in cluster.unseen:
+        return Unknown(f"{cluster.own} stepped down for {heir}, which may have taken over: {cluster.unseen[heir]}")
     return NotDone("; ".join([f"{cluster.own} follows no primary", *cluster.unseen.values()]))
 
 

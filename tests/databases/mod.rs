@@ -4,6 +4,7 @@
 //!
 //! The cost of an event is measured by `costs.rs`, and asserted nowhere.
 
+mod candidates;
 mod costs;
 mod etcd;
 mod events;

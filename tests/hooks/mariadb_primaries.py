@@ -12,7 +12,7 @@ import mariadb_copy
 import mariadb_members
 import mariadb_replication
 import mariadb_switch
-from allclear_hook import Blocked, Done, Memory, Rejected, Told, Unknown, Unreachable
+from allclear_hook import Blocked, Done, Memory, NotDone, Rejected, Told, Unknown, Unreachable, unknown_once_begun
 from mariadb_members import Group, Server
 
 MEMBERS = "db-0=10.0.0.4:3306 db-1=10.0.0.5:3306 db-2=10.0.0.6:3306"
@@ -189,6 +189,35 @@ class OfAClosedPrimary(Members):
         with self.assertRaisesRegex(Blocked, "^db-1 may be writable, and does not answer"):
             mariadb_switch.undo_failover(self.told("db-0"))
         self.assertEqual(self.changes(), [])
+
+    def test_a_failover_that_has_closed_it_is_not_blocked(self):
+        failover = unknown_once_begun(mariadb_switch.failover, mariadb_switch.is_half_done)
+        candidate, replicas = "^db-1 may be writable, and does not answer", {"db-2": replica("db-0", "Connecting")}
+        for of, here, expected, words in (
+            ("E-1", closed(), Unknown, candidate),
+            ("E-0", closed(), Blocked, candidate),
+            ("E-1", primary(), Blocked, "^no member can take over: "),
+        ):
+            Memory("mariadb").remember({"event": of, "candidate": "db-1"})
+            Member.reports = {"db-0": here, **replicas}
+            with (
+                patch.object(mariadb_switch, "prove"),
+                patch.object(mariadb_switch, "why_not", return_value="is too old"),
+                self.assertRaisesRegex(expected, words),
+            ):
+                failover(self.told("db-0"))
+        self.assertEqual(self.changes(), [])
+
+    def test_a_failover_that_has_closed_it_is_confirmed_by_the_candidate_alone(self):
+        for silent, expected in (("db-1", Unknown), ("db-2", NotDone)):
+            Memory("mariadb").remember({"event": "E-1", "candidate": "db-1"})
+            Member.reports = {"db-0": closed(), "db-1": replica("db-0", "No"), "db-2": replica("db-0", "Connecting")}
+            del Member.reports[silent]
+            with self.assertRaises(expected):
+                mariadb_switch.confirm_failover(self.told("db-0"))
+        Memory("mariadb").remember({"event": "E-0", "candidate": "db-1"})
+        with self.assertRaisesRegex(Unknown, "^db-2: did not answer"):
+            mariadb_switch.confirm_failover(self.told("db-0"))
 
     def test_the_hook_that_has_just_closed_it_opens_it(self):
         Member.reports = {"db-0": closed(), "db-2": replica("db-1", "No")}

@@ -9,7 +9,18 @@ from unittest.mock import patch
 
 import redis_hook
 import redis_switch
-from allclear_hook import Blocked, Done, Failed, Memory, Told, Tries, Unreachable
+from allclear_hook import (
+    Blocked,
+    Done,
+    Failed,
+    Memory,
+    NotDone,
+    Told,
+    Tries,
+    Unknown,
+    Unreachable,
+    unknown_once_begun,
+)
 from redis_members import Cluster
 from redis_server import Member, Server, View
 from settings import Clock
@@ -291,6 +302,27 @@ class Switch(Members):
             redis_switch.hand_over(cluster, cluster.members["db-1"], Tries(self.told("db-0"), "redis"), 5.0)
         self.assertEqual(self.asked, [("db-0", "CLIENT", "PAUSE", 5000, "WRITE"), ("db-0", "CLIENT", "UNPAUSE")])
         self.assertEqual(Memory("redis").recall(), {})
+
+    def test_a_failover_whose_member_has_stepped_down_is_not_blocked(self):
+        failover = unknown_once_begun(redis_switch.failover, redis_switch.is_half_done)
+        stepped_down = replica(7001, link="down")
+        heir = "^db-0 stepped down for db-1, which may have taken over: db-1 does not answer"
+        for of, own, expected, words in (
+            ("", stepped_down, Unknown, heir),
+            ("E-0", stepped_down, Blocked, heir),
+            ("", primary(), Blocked, "^no member can take over: "),
+        ):
+            Memory("redis").remember({"event": of, "to": "db-1", "history": OLD, "offset": 1000})
+            self.reports = {"db-0": own, "db-2": replica(7001, link="down")}
+            with self.assertRaisesRegex(expected, words):
+                failover(self.told("db-0"))
+        self.assertEqual(self.asked, [])
+
+    def test_a_failover_is_not_done_only_if_the_successor_says_so(self):
+        Memory("redis").remember({"event": "E-0", "to": "db-1", "history": OLD, "offset": 1000})
+        for silent, expected in (("db-1", Unknown), ("db-2", NotDone)):
+            self.reports = {vm: replica(7001, link="down") for vm in ("db-0", "db-1", "db-2") if vm != silent}
+            self.assertIsInstance(redis_switch.confirm_failover(self.told("db-0")), expected)
 
     def test_a_replica_gathers_nobody_around_a_former_primary(self):
         self.reports = {"db-0": primary(), "db-2": replica(7000, link="down")}
