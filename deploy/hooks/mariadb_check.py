@@ -11,10 +11,10 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from allclear_hook import Done, Failed, Told, Unreachable, call, checked, members, number, setting
+from allclear_hook import Answer, Done, Failed, Told, Unreachable, call, checked, members, number, setting
 from mariadb_configuration import wrong_configuration
 from mariadb_copy import SIZE, dump_folder
-from mariadb_data import copier_lacks, on_socket, place, socket
+from mariadb_data import copier_lacks, data_here, on_socket, place, socket
 from mariadb_members import Group, Row, Server, memory, option_file, over_tcp
 from mariadb_replication import (
     ACKNOWLEDGES,
@@ -59,6 +59,7 @@ def check(told: Told) -> Done:
                 wrong += wrong_member(server, more[server.vm])
             except Unreachable as error:
                 wrong.append(str(error))
+        wrong += empty_here(told, group)
         wrong += wrong_members(group)
         wrong += [one for vm in group.lost for one in wrong_server(vm, group.lost[vm])]
         wrong += wrong_semi_sync(group, more)
@@ -106,6 +107,16 @@ def wrong_version(whose: str, said: str) -> Iterator[str]:
         yield f"{whose} is not MariaDB's, and MySQL is not supported: {said.strip()}"
     elif (int(found[1]), int(found[2])) < LEAST:
         yield f"{whose} is MariaDB {found[1]}.{found[2]}, and has to be 10.6 or later"
+
+
+def empty_here(told: Told, group: Group) -> Iterator[str]:
+    """A new server has no accounts before it has the data of the others."""
+    try:
+        if told.vm in group.rejecting and data_here(told) == "lost":
+            yield f"{told.vm}: its server is empty; to copy the data and the accounts of the others, {by_hand(told.vm)}"
+    except (Answer, Unreachable):
+        # The refused login is reported.
+        pass
 
 
 def wrong_server(vm: str, why: str) -> Iterator[str]:
