@@ -171,6 +171,20 @@ impl<S> BoundedConnection<S> {
         Ok(())
     }
 
+    /// A peer that has closed its end may have sent messages before. HTTP/2 would give them up unread at a failed write, so
+    /// the write of `length` bytes counts as done, and reading ends the connection.
+    fn reads_on(&self, length: usize, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Err(error))
+                if self.manners.longest_question.is_none()
+                    && matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
+                Poll::Ready(Ok(length))
+            }
+            written => written,
+        }
+    }
+
     /// Tracks the result of a write.
     fn wrote(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         let is_written = matches!(written, Poll::Ready(Ok(count)) if count > 0);
@@ -224,6 +238,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedConnection<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
         let written = Pin::new(&mut self.stream).poll_write(context, from);
+        let written = self.reads_on(from.len(), written);
         self.wrote(context, written)
     }
 
@@ -234,6 +249,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedConnection<S> {
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, from);
+        let written = self.reads_on(from.iter().map(|part| part.len()).sum(), written);
         self.wrote(context, written)
     }
 

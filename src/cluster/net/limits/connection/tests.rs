@@ -39,6 +39,24 @@ async fn what_was_read_at_the_door_is_read_first_and_the_place_is_free_at_the_en
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_last_words_of_a_peer_that_has_left_are_read_after_a_failed_write() {
+    let (mut inside, mut other, _places) = admitted(None, None).expect("a place");
+    other.write_all(b"the last words").await.expect("room");
+    drop(other);
+    for _ in 0..3 {
+        inside.write_all(b"an answer to nobody").await.expect("reading ends the connection");
+    }
+    let mut all = String::new();
+    inside.read_to_string(&mut all).await.expect("all of it");
+    assert_eq!(all, "begun the last words");
+    // Where a request is read only after the answer, nothing is left to read.
+    let (mut inside, other, _places) = admitted(Some(32), None).expect("a place");
+    drop(other);
+    let written = inside.write_all(b"answer").await;
+    assert_eq!(written.map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_does_not_read_is_not_heard_and_is_ended_after_a_while() {
     let (mut inside, mut other, _places) = admitted(None, None).expect("a place");
     inside.read_exact(&mut [0; 6]).await.expect("what was begun");
