@@ -45,7 +45,11 @@ impl Listeners {
 
     pub(super) fn tell(&self, name: &VmName, cluster: &str) -> io::Result<()> {
         let cluster_address = self.cluster.as_ref().map(TcpListener::local_addr).transpose()?.map(field::display);
-        tracing::info!(replica = %name, cluster, cluster_address, status_address = %self.status.local_addr()?, "replica started");
+        let status_address = field::display(self.status.local_addr()?);
+        // Missing where another program has the port.
+        let other_status_address =
+            self.status_other.as_ref().map(TcpListener::local_addr).transpose()?.map(field::display);
+        tracing::info!(replica = %name, cluster, cluster_address, status_address, other_status_address, "replica started");
         Ok(())
     }
 
