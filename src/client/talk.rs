@@ -13,6 +13,7 @@ use super::session_end::SessionEnd;
 use super::tracker::AttemptTracker;
 use allclear_wire::pb::allclear::workload::v1;
 use allclear_wire::pb::allclear::workload::v1::from_workload::Message as Say;
+use allclear_wire::pb::allclear::workload::v1::to_workload::Message as Heard;
 
 /// Minimum interval between progress reports of running handlers.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -64,12 +65,17 @@ impl Talk {
         Ok(())
     }
 
-    /// Sends a goodbye, and waits until the replica has received the goodbye, or has answered with a refusal.
+    /// Sends a goodbye, and waits until the replica has received the goodbye, or has answered with a refusal. Only a clean
+    /// end is a consent: a replica that stops sends the workload away instead.
     pub(super) async fn part(mut self, unregister: bool) -> Result<(), SessionEnd> {
         self.say(Say::Goodbye(v1::Goodbye { unregister })).await?;
         drop(self.say);
         let rest = async {
-            while self.heard.message().await?.is_some() {}
+            while let Some(heard) = self.heard.message().await? {
+                if let Some(Heard::GoAway(away)) = heard.message {
+                    return Err(SessionEnd::away(&away));
+                }
+            }
             Ok(())
         };
         match timeout(if unregister { ANSWER_WITHIN } else { PARTS_WITHIN }, rest).await {

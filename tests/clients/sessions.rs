@@ -24,6 +24,7 @@ in_both!(
     a_workload_that_leaves_says_so,
     what_is_not_acknowledged_at_the_stop_is_delivered_again_before_the_goodbye,
     a_workload_that_may_not_leave_is_told_why,
+    a_workload_that_leaves_a_replica_that_stops_is_told_so,
 );
 
 async fn the_first_message_says_all_that_was_registered(mut bench: Bench) {
@@ -221,6 +222,18 @@ async fn a_workload_that_may_not_leave_is_told_why(mut bench: Bench) {
         }
         assert_eq!(workload.line().await, None);
     }
+}
+
+async fn a_workload_that_leaves_a_replica_that_stops_is_told_so(mut bench: Bench) {
+    let mut workload = bench.forgetful();
+    let mut session = bench.replica.session().await;
+    workload.says("connected to db-0").await;
+    workload.tell("leave").await;
+    while !matches!(session.said().await, Some(Said::Goodbye(_))) {}
+    session.tell(Tell::GoAway(v1::GoAway { reason: "the replica stops".into(), after_ms: 10 })).await;
+    drop(session);
+    workload.says("the registration was not taken back: the replica stops").await;
+    assert_eq!(workload.line().await, None);
 }
 
 async fn a_workload_that_leaves_says_so(mut bench: Bench) {

@@ -128,6 +128,11 @@ class Arguments(unittest.TestCase):
         self.refused(TypeError, "hooks is ", workload, hooks=Hook(Phase.DRAIN, drain))
         self.refused(TypeError, "on_standing is 5: give a function of a Standing", workload, on_standing=5)
 
+        async def never_runs(standing):
+            pass
+
+        self.refused(TypeError, "on_standing is async, and would never run", workload, on_standing=never_runs)
+
     def test_a_value_outside_of_its_enumeration_is_refused(self):
         text = "role is 'primary': give one of Role.PRIMARY, Role.REPLICA"
         self.refused(TypeError, text, workload, role="primary")

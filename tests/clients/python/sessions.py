@@ -142,6 +142,52 @@ class Sessions(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await asyncio.wait_for(connected.get(), 10)).word, "stopped")
         self.assertEqual(unregistered, [False, True])
 
+    async def test_an_exception_of_on_standing_does_not_end_the_connection(self):
+        async def session(received, context):
+            hellos.append(await anext(received))
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            if len(hellos) == 2:
+                again.set()
+                await anext(received)
+
+        def fails(standing):
+            raise KeyError(standing.word)
+
+        await self.serve(session)
+        hellos, again = [], asyncio.Event()
+        with self.assertLogs("allclear_workload", "ERROR") as logged:
+            async with Workload("orders", self.socket, on_standing=fails):
+                await asyncio.wait_for(again.wait(), 10)
+        self.assertIn("on_standing failed at Standing(word='connected'", logged.output[0])
+
+    async def test_an_estimate_beyond_the_bounds_counts_as_the_bound(self):
+        said, heard, ended = [], asyncio.Event(), asyncio.Event()
+
+        async def session(received, context):
+            await anext(received)
+            yield pb.ToWorkload(welcome=pb.Welcome(lease_ms=10000, vm="vm-0"))
+            yield pb.ToWorkload(step=pb.Step(attempt="a", step="s", intent=1, phase=Phase.DRAIN, time_left_ms=10000))
+            async for message in received:
+                if message.HasField("report"):
+                    said.append(message.report)
+                if len(said) == 2:
+                    heard.set()
+                if len(said) == 3:
+                    ended.set()
+
+        async def drain(step):
+            step.more_time(float("inf"))
+            step.expect(-1)
+            await asyncio.wait_for(heard.wait(), 10)
+            step.more_time("1h")
+
+        await self.serve(session)
+        async with Workload("orders", self.socket, [Hook(Phase.DRAIN, drain)]):
+            await asyncio.wait_for(ended.wait(), 10)
+        self.assertEqual(said[0].progress.expected_end_in_ms, 0)
+        self.assertEqual(said[1].extension.needs_ms, 30 * 24 * 3600 * 1000)
+        self.assertEqual(said[2].outcome.failed, "more_time is '1h': give a number of seconds, such as 60")
+
     async def test_a_workload_is_entered_once(self):
         orders = Workload("orders", self.socket)
         async with orders:

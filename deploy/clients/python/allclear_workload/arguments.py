@@ -25,18 +25,28 @@ def check_handler(argument: str, given: object) -> None:
     `__call__`, or a lambda."""
     if not callable(given):
         raise TypeError(f"{argument} is {given!r}: give an async function of a Step")
-    if not _is_async(given):
+    if not (is_async(given) or _is_lambda(given)):
         name = getattr(given, "__qualname__", repr(given))
         raise TypeError(f"{argument} is {name}, which is not async: define it with `async def`")
 
 
-def _is_async(given: Any) -> bool:
-    # A lambda cannot be declared async, and may return a coroutine.
-    is_lambda = getattr(given, "__name__", "") == "<lambda>"
-    if is_lambda or _is_coroutine_function(given) or _is_coroutine_function(type(given).__call__):
+def is_async(given: Any) -> bool:
+    """Whether a call of the function certainly returns a coroutine."""
+    if _is_coroutine_function(given) or _is_coroutine_function(type(given).__call__):
         return True
-    inner = given.func if isinstance(given, functools.partial) else getattr(given, "__wrapped__", None)
-    return inner is not None and _is_async(inner)
+    inner = _inner(given)
+    return inner is not None and is_async(inner)
+
+
+def _inner(given: Any) -> Any:
+    """The function inside a partial or decorated function."""
+    return given.func if isinstance(given, functools.partial) else getattr(given, "__wrapped__", None)
+
+
+def _is_lambda(given: Any) -> bool:
+    """Whether the function is a lambda: it cannot be declared async, and may return a coroutine."""
+    inner = _inner(given)
+    return getattr(given, "__name__", "") == "<lambda>" or (inner is not None and _is_lambda(inner))
 
 
 def check_member(argument: str, given: object, kind: type[IntEnum]) -> None:

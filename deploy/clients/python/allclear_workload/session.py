@@ -60,6 +60,10 @@ class SessionEnded(Exception):
         self.standing, self.after = Standing(word, why=why), after
 
 
+class _CleanEnd(SessionEnded):
+    """The replica has ended the session without a reason."""
+
+
 class Session:
     """The messages of a session. `open` comes first, and `close` last. `wake` is called after a received message."""
 
@@ -112,7 +116,8 @@ class Session:
             await self.say(report=report)
 
     async def part(self, unregister: bool) -> None:
-        """Sends the goodbye, and waits until the replica has received the goodbye, or has refused the request."""
+        """Sends the goodbye, and waits until the replica has received the goodbye, or has refused the request. Only a
+        clean end is a consent: a replica that stops sends the workload away instead."""
         await self.say(goodbye=pb.Goodbye(unregister=unregister))
         await self._call.done_writing()
         await asyncio.wait([self.reading], timeout=ANSWER_WITHIN if unregister else PARTS_WITHIN)
@@ -121,7 +126,7 @@ class Session:
         if not self.reading.done():
             raise asyncio.TimeoutError
         error = self.reading.exception()
-        if isinstance(error, grpc.aio.AioRpcError):
+        if error and not isinstance(error, _CleanEnd):
             raise error
 
     async def close(self) -> None:
@@ -138,7 +143,7 @@ class Session:
                     await self._call.code(), await self._call.initial_metadata(),
                     await self._call.trailing_metadata(), await self._call.details(),
                 )  # fmt: skip
-            raise SessionEnded("the replica ended the session")
+            raise _CleanEnd("the replica ended the session")
         return message
 
     async def _hear(self) -> None:

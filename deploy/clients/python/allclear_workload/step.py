@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from .messages import Event, Intent, Message, Mode, Peer, Phase, StepMessage, millis, pb
+from .arguments import duration
+from .messages import Event, Intent, Message, Mode, Peer, Phase, StepMessage, pb
 from .outcome import Outcome, cut
 
 # The upper limit of a time left, in seconds.
@@ -95,12 +96,12 @@ class Step:
 
     def expect(self, seconds: float) -> None:
         """Reports the expected time from now to the end."""
-        self._controls.say(progress=pb.Progress(expected_end_in_ms=millis(seconds)))
+        self._controls.say(progress=pb.Progress(expected_end_in_ms=_millis("expect", seconds)))
 
     def more_time(self, seconds: float) -> None:
         """Requests this much time from now on, within a second. Granted up to the end of the preparation, and after the
         event up to 10 min. The only answer is `time_left`: read it again, a second or two later."""
-        self._controls.say(needs_ms=millis(seconds))
+        self._controls.say(needs_ms=_millis("more_time", seconds))
 
     async def cancelled(self) -> None:
         """Returns when the attempt is cancelled or its time is over. A handler that has not ended 4 s later is
@@ -111,3 +112,10 @@ class Step:
     def is_cancelled(self) -> bool:
         """Whether `cancelled()` has returned."""
         return self._controls.cancel.is_set()
+
+
+def _millis(argument: str, seconds: float) -> int | None:
+    """The milliseconds of a handler's estimate: an estimate beyond the bounds counts as the bound."""
+    if isinstance(seconds, (int, float)):
+        seconds = max(0, min(seconds, LONGEST))
+    return duration(argument, seconds)

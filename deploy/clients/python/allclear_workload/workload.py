@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from .arguments import check_member, check_path, duration, instances, text, texts
+from .arguments import check_member, check_path, duration, instances, is_async, text, texts
 from .attempts import Attempts
 from .hook import Hook
 from .messages import Message, OnAbsent, Role, pb
@@ -57,8 +57,10 @@ class Workload:
     retain: how long the registration is kept without a session, from 1 s to 365 days; by default until `leave`.
     on_absent: the treatment of the hooks while the workload is disconnected.
     after: workloads, on any VM, that are prepared before this workload.
-    journal: the file for the record of attempts; by default in memory only. A separate file for each workload.
-    on_standing: called with a Standing after every change.
+    journal: the file for the record of attempts; by default in memory only. A separate file for each workload. A hook
+        whose effect ends with the process needs `confirm` and `fresh_for`: the journal says done after a restart too.
+    on_standing: called with a Standing after every change. No async function. An exception is logged, and the
+        workload stays connected.
     """
 
     def __init__(
@@ -74,6 +76,8 @@ class Workload:
             check_path("journal", journal)
         if on_standing is not None and not callable(on_standing):
             raise TypeError(f"on_standing is {on_standing!r}: give a function of a Standing")
+        if on_standing is not None and is_async(on_standing):
+            raise TypeError("on_standing is async, and would never run: give a function without `async`")
         self._socket, self._path, self._on_standing = socket, journal, on_standing
         self._hooks: tuple[Hook, ...] = instances("hooks", hooks, Hook, "Hook(Phase.DRAIN, drain)")
         self._hello: Message = pb.Hello(
@@ -156,8 +160,13 @@ class Workload:
 
     def _stand(self, standing: Standing) -> None:
         self.standing = standing
-        if self._on_standing:
+        if not self._on_standing:
+            return
+        try:
             self._on_standing(standing)
+        except Exception:
+            # the caller's function must not end the connection
+            log.exception("on_standing failed at %s", standing)
 
     async def _dial(self) -> None:
         failures = 0
