@@ -59,9 +59,12 @@ def check(told: Told) -> Done:
                 wrong += wrong_member(server, more[server.vm])
             except Unreachable as error:
                 wrong.append(str(error))
-        wrong += empty_here(told, group)
+        empty = list(empty_here(told, group))
+        wrong += empty
         wrong += wrong_members(group)
-        wrong += [one for vm in group.lost for one in wrong_server(vm, group.lost[vm])]
+        # An empty server has no account to mend.
+        lost = {vm: why for vm, why in group.lost.items() if not (empty and vm == told.vm)}
+        wrong += [one for vm, why in lost.items() for one in wrong_server(vm, why)]
         wrong += wrong_semi_sync(group, more)
         if told.vm in group.servers and not group.here.lost:
             wrong += wrong_here(told, group)
@@ -115,7 +118,7 @@ def empty_here(told: Told, group: Group) -> Iterator[str]:
         if told.vm in group.rejecting and data_here(told) == "lost":
             yield f"{told.vm}: its server is empty; to copy the data and the accounts of the others, {by_hand(told.vm)}"
     except (Answer, Unreachable):
-        # The refused login is reported.
+        # The refused login is reported by the caller.
         pass
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from unittest.mock import patch
 
 import mariadb
+import mariadb_check
 import mariadb_copy
 import mariadb_members
 import mariadb_replication
@@ -223,6 +224,19 @@ class OfAClosedPrimary(Members):
         Member.reports = {"db-0": closed(), "db-2": replica("db-1", "No")}
         self.assertTrue(mariadb_switch.take_back_at_once(self.told("db-0"), {}))
         self.assertEqual(self.changes(), [("db-0", "SET GLOBAL read_only = 0")])
+
+
+class OfAnEmptyServer(Members):
+    def test_its_owner_is_told_to_copy_the_data_and_not_to_mend_an_account(self):
+        for data, rejecting, told in (("lost", "db-0", True), ("whole", "db-0", False), ("lost", "db-1", False)):
+            with (
+                patch.object(mariadb_check, "data_here", lambda _told, data=data: data),
+                Group(self.told("db-0")) as group,
+            ):
+                group.rejecting = {rejecting}
+                found = list(mariadb_check.empty_here(self.told("db-0"), group))
+            self.assertEqual(bool(found), told)
+            self.assertRegex("".join(found) or "db-0/mariadb/restore", "db-0/mariadb/restore$")
 
 
 class Believed(Members):
