@@ -35,9 +35,14 @@ async fn a_workload_that_is_upgraded_in_the_middle_of_its_step_is_away_at_once_a
     let known = || knows(&step.attempt, None);
     let newest = refused(&cluster, pb::Hello { versions: vec![2], ..second(known()) }).await;
     assert_eq!((newest.code(), newest.message()), (Code::InvalidArgument, "versions: this replica needs version 1"));
+    let told = "db-0 refuses the registration of the workload database: versions: this replica needs version 1. The \
+                workload takes part";
+    let warns = |status: &Status| status.warnings.iter().any(|warning| warning.text.starts_with(told));
+    cluster.until(0, "with a warning of the refusal", warns).await;
     let newer = pb::Hello { versions: vec![2, 1], ..second(known()) };
     let mut database = Dialled::at(&cluster.door(0), newer).await;
     assert_eq!(database.welcome.version, 1);
+    assert!(!warns(&cluster.status(0).await.unwrap()), "it is registered");
     let Told::Deadline(reminder) = database.next().await.unwrap() else { panic!("it is not told what is open") };
     assert_eq!(reminder.attempt, step.attempt);
     database.ends(&step.attempt, done()).await;
@@ -110,7 +115,7 @@ async fn a_report_that_arrives_together_with_the_end_of_its_connection_counts() 
     cluster.thaw(0);
     let are_ended = |event: &Event| event.hooks.iter().filter(|hook| hook.outcome.is_some()).count() == MANY;
     let event = cluster.until_event(0, &id, "with an outcome of each", are_ended).await;
-    assert_eq!(outcomes(&event), [("drain", "run", Some("done")); MANY]);
+    assert_eq!(outcomes(&event), [("drain", "run", Some("done")); MANY], "{:?}", event.hooks);
 }
 
 #[tokio::test]

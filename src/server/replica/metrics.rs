@@ -5,6 +5,7 @@ mod excess;
 mod labels;
 mod metadata_failure;
 mod refusals;
+mod refused_registrations;
 mod registration;
 mod vm_name;
 
@@ -17,6 +18,7 @@ pub use self::excess::Excess;
 pub use self::labels::{DeliveryLabel, ExportLabel, RefusalKind, TakeoverLevel};
 use self::metadata_failure::MetadataFailure;
 pub use self::refusals::RefusalCounts;
+use self::refused_registrations::RefusedRegistrations;
 use self::registration::registered;
 use self::vm_name::VmNameCheck;
 use super::clock;
@@ -53,6 +55,7 @@ pub struct Metrics {
     pub excess: Excess,
     pub vm_name: VmNameCheck,
     pub metadata_failure: MetadataFailure,
+    pub refused_registrations: RefusedRegistrations,
 }
 
 fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
@@ -64,6 +67,13 @@ fn tell_its_start(registry: &Registry) -> prometheus::Result<()> {
 fn approvals() -> HistogramOpts {
     let help = "The time from the first sight of an event to Azure's acceptance of this replica's approval.";
     HistogramOpts::new("allclear_announce_to_approval_seconds", help)
+}
+
+fn last_document_at() -> prometheus::Result<Gauge> {
+    Gauge::new(
+        "allclear_metadata_last_success_timestamp_seconds",
+        "The time of the last validated document of the metadata endpoint; 0 before the first document.",
+    )
 }
 
 fn hook_durations() -> HistogramOpts {
@@ -106,13 +116,7 @@ impl Metrics {
                 "Requests to the metadata endpoint, by answer; `document` is a valid answer.",
                 &["result"],
             )?,
-            last_document_at: registered(
-                &registry,
-                Gauge::new(
-                    "allclear_metadata_last_success_timestamp_seconds",
-                    "The time of the last validated document of the metadata endpoint; 0 before the first document.",
-                )?,
-            )?,
+            last_document_at: registered(&registry, last_document_at()?)?,
             journal_failures: registered(
                 &registry,
                 IntCounter::new(
@@ -136,6 +140,7 @@ impl Metrics {
             excess: Excess::new(&registry)?,
             vm_name: VmNameCheck::new(&registry)?,
             metadata_failure: MetadataFailure::default(),
+            refused_registrations: RefusedRegistrations::default(),
             registry,
         };
         metrics.begin_at_zero();

@@ -4,10 +4,10 @@ mod events;
 mod hello;
 mod message;
 mod polling;
+mod refusal;
 pub(super) mod removal;
 mod stream;
 
-use allclear_core::ownership;
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -23,6 +23,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use self::events::OpenStreams;
 use self::events::ms;
+use self::refusal::refused;
 use self::stream::{Answer, Stream, UNREAD};
 use super::uid_policy::caller;
 use crate::hooks::session::{Hello, RegistrationError, SessionToken, ToWorkload};
@@ -32,7 +33,7 @@ use crate::replica::attempt_key::is_recorded;
 use crate::replica::cluster::ClusterHandle;
 use crate::replica::hook_executor::HookExecutor;
 use crate::replica::late_outcomes;
-use crate::replica::metrics::{Metrics, RefusalKind};
+use crate::replica::metrics::Metrics;
 use crate::replica::view::View;
 use allclear_core::model::command::{ApplyResult, Command, RegisterSession, Rejection};
 use allclear_core::model::id::WorkloadName;
@@ -74,14 +75,12 @@ pub fn workload_routes(shared: &SharedParts, hooks: Arc<HookExecutor>, view: Vie
     Routes::new(server.max_decoding_message_size(MAX_MESSAGE_BYTES))
 }
 
+/// A session with its queue and its first message.
+type Admitted = (SessionToken, mpsc::Receiver<ToWorkload>, pb::Welcome);
+
 impl WorkloadRpc {
     /// Opens the session of a workload; the registration is in the log before the `Welcome`.
-    async fn welcome(
-        &self,
-        hello: pb::Hello,
-        uid: u32,
-        polls: bool,
-    ) -> Result<(SessionToken, mpsc::Receiver<ToWorkload>, pb::Welcome), Status> {
+    async fn register(&self, hello: pb::Hello, uid: u32, polls: bool) -> Result<Admitted, Status> {
         let mut greeting = hello::read(hello, uid, polls).map_err(Status::invalid_argument)?;
         let sessions = &self.hooks.runner.sessions;
         let welcome =
@@ -166,19 +165,6 @@ impl WorkloadRpc {
         recorded.into_keys().collect()
     }
 
-    fn denied(&self, uid: u32, name: &WorkloadName, why: &ownership::OwnershipError) -> Status {
-        use ownership::OwnershipError::{Changed, Lacks, LeavesGroup, Needed, OwesRestore, UndefinedGroup};
-        match why {
-            Needed { .. } | Changed { .. } | Lacks { .. } | OwesRestore { .. } => {
-                return Status::failed_precondition(why.to_string());
-            }
-            UndefinedGroup { .. } | LeavesGroup { .. } => return Status::invalid_argument(why.to_string()),
-            _ => {}
-        }
-        self.metrics.refusals.note(RefusalKind::Session, &format!("uid {uid}"), None, &name.0);
-        Status::permission_denied(format!("{why} (you are uid {uid})"))
-    }
-
     async fn unregister(&self, name: &WorkloadName, uid: u32, force: bool) -> Result<(), Status> {
         let state = self.cluster.state();
         let sessions = &self.hooks.runner.sessions;
@@ -189,13 +175,6 @@ impl WorkloadRpc {
         may.map_err(|why| self.denied(uid, name, &why))?;
         let forced = force && self.cluster.node.grants.trusts(uid);
         removal::deregister(&self.cluster, sessions, name, forced).await
-    }
-}
-
-fn refused(refusal: &RegistrationError) -> Status {
-    match refusal {
-        RegistrationError::Taken(_) => Status::already_exists(refusal.to_string()),
-        RegistrationError::Full => Status::resource_exhausted(refusal.to_string()),
     }
 }
 

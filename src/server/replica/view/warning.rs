@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) use self::membership::{FirstShown, half_removed, single_members};
 pub use self::own::NO_DOCUMENTS;
 pub(super) use self::own::{
-    excess, failed_checks, no_documents, not_ready, of_certificate, other_vm_name, unknown_roles,
+    excess, failed_checks, no_documents, not_ready, of_certificate, other_vm_name, refused_registrations, unknown_roles,
 };
 use crate::clock::rfc3339;
 use crate::clock_skew::ClockSkew;

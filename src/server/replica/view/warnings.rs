@@ -26,6 +26,8 @@ impl View {
         warnings.extend(warning::other_vm_name(&self.cluster.node.name, self.metrics.vm_name.differs()));
         warnings.extend(warning::no_documents(self.metrics.metadata_failure.known()));
         warnings.extend(warning::failed_checks(&self.cluster.node, &self.checks));
+        warnings
+            .extend(warning::refused_registrations(&self.cluster.node.name, self.metrics.refused_registrations.all()));
         warnings.extend(warning::unknown_roles(&state, &self.cluster.node.name, &self.unknown_roles));
         warnings.extend(warning::excess(&self.metrics.excess));
         warnings.extend(warning::platform_time_differs(&self.inputs.peers.differences));

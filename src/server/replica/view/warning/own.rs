@@ -72,6 +72,22 @@ pub(in crate::view) fn unknown_roles(state: &State, vm: &VmName, unknown: &Lates
     unknown.all().into_iter().filter_map(warning).collect()
 }
 
+/// Warnings of session workloads whose registration this replica refuses.
+pub(in crate::view) fn refused_registrations(
+    vm: &VmName,
+    refused: Vec<(WorkloadName, Fault)>,
+) -> impl Iterator<Item = shown::Warning> {
+    let warning = move |(workload, fault): (WorkloadName, Fault)| {
+        let text = format!(
+            "{vm} refuses the registration of the workload {workload}: {}. The workload takes part as registered before, \
+             or not at all. Correct its program, or the configuration of the replica",
+            fault.why
+        );
+        shown::Warning { since: rfc3339(fault.since), text, event: String::new() }
+    };
+    refused.into_iter().map(warning)
+}
+
 /// Warnings of members that are not ready without an event. Only the replica of the VM knows the reason.
 pub(in crate::view) fn not_ready(state: &State, me: &VmName, unready: &LatestFaults) -> Vec<shown::Warning> {
     let reasons = unready.all();
