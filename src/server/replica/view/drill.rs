@@ -6,7 +6,7 @@ use allclear_core::model::event::{Ending, Event};
 use allclear_core::model::hook_id::HookId;
 use allclear_core::model::lifecycle::Stage;
 use allclear_core::model::state::State;
-use allclear_core::model::workload::{Intent, Member, Phase};
+use allclear_core::model::workload::{Intent, Member, OnAbsent, Phase};
 use allclear_core::schedule::last_call;
 use allclear_core::schedule::required;
 use allclear_core::schedule::required::would_run;
@@ -24,8 +24,10 @@ pub(super) fn shown(state: &State, event: &Event, drill: &Drill) -> shown::Drill
         let result = outcome(last).map_or("running", Outcome::as_str);
         told(state, event, (&last.member, last.hook), result, outcome(last).and_then(Outcome::reason).map(String::from))
     });
-    let named =
-        would_run(state, event).into_iter().map(|step| told(state, event, (&step.member, step.id), "would_run", None));
+    let named = would_run(state, event).into_iter().map(|step| {
+        let (result, reason) = unless_disconnected(&step, "would_run", None);
+        told(state, event, (&step.member, step.id), result, reason)
+    });
     let steps = runs.chain(ended).chain(named).collect();
     shown::Drill { mode: drill.mode.to_string(), who: drill.who.clone(), steps }
 }
@@ -53,7 +55,11 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
     match step_state::state_without_undo(event, step, state.now) {
         StepState::Running(_) => told(state, event, (&step.member, step.id), "running", None),
         StepState::Satisfied => {
-            told(state, event, (&step.member, step.id), last.map_or("done", Outcome::as_str), plan(event, step))
+            let (result, reason) = match last {
+                Some(outcome) => (outcome.as_str(), plan(event, step)),
+                None => unless_disconnected(step, "done", plan(event, step)),
+            };
+            told(state, event, (&step.member, step.id), result, reason)
         }
         StepState::Failed(reason) => told(state, event, (&step.member, step.id), failure(step), Some(reason)),
         StepState::Due { blocked, .. } if may_begin => told(state, event, (&step.member, step.id), "waiting", blocked),
@@ -63,6 +69,19 @@ fn run(state: &State, event: &Event, step: &Step<'_>) -> shown::DrillStep {
         StepState::Due { .. } | StepState::OutOfTime => {
             told(state, event, (&step.member, step.id), failure(step), reason())
         }
+    }
+}
+
+/// The result of a hook without an attempt. A hook of a disconnected workload would not have run.
+fn unless_disconnected(
+    step: &Step<'_>,
+    result: &'static str,
+    reason: Option<String>,
+) -> (&'static str, Option<String>) {
+    match step.when_disconnected {
+        Some(OnAbsent::Skip) => ("not_run", Some("the workload is not connected: an event skips its hooks".into())),
+        Some(_) => ("not_run", Some("the workload is not connected: an event waits for its hooks".into())),
+        None => (result, reason),
     }
 }
 
@@ -155,6 +174,32 @@ mod tests {
         }
     }
 
+    fn step(hook: &Hook) -> Step<'_> {
+        Step {
+            member: Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) },
+            id: HookId { phase: Phase::Drain, key: 0 },
+            hook,
+            when_disconnected: None,
+            stint: 1,
+            attempts: Vec::new(),
+            is_done_elsewhere: false,
+            is_undo: false,
+            on_failure: hook.on_failure,
+        }
+    }
+
+    #[test]
+    fn a_hook_of_a_disconnected_workload_that_was_not_run_did_not_end_well() {
+        let hook = Hook::of(Phase::Drain);
+        let result = |away| unless_disconnected(&Step { when_disconnected: away, ..step(&hook) }, "done", None);
+        assert_eq!(result(None), ("done", None));
+        for (away, why) in
+            [(OnAbsent::Skip, "an event skips its hooks"), (OnAbsent::Hold, "an event waits for its hooks")]
+        {
+            assert_eq!(result(Some(away)), ("not_run", Some(format!("the workload is not connected: {why}"))));
+        }
+    }
+
     #[test]
     fn a_drill_tells_a_failed_restore_also_when_the_member_is_back() {
         let announcement = Announcement {
@@ -190,17 +235,7 @@ mod tests {
                 .iter()
                 .map(|(intent, outcome)| Attempt { intent: *intent, ..attempt(1, Phase::Drain, outcome.clone()) })
                 .collect();
-            failure(&Step {
-                member: Member { vm: VmName::new("db-0"), workload: WorkloadName("pg".into()) },
-                id: HookId { phase: Phase::Drain, key: 0 },
-                hook: &hook,
-                when_disconnected: None,
-                stint: 1,
-                attempts: attempts.iter().collect(),
-                is_done_elsewhere: false,
-                is_undo: false,
-                on_failure: hook.on_failure,
-            })
+            failure(&Step { attempts: attempts.iter().collect(), ..step(&hook) })
         };
         let blocked = || (Intent::Run, Outcome::Blocked("no target".into()));
         assert_eq!(word(&[(Intent::Run, Outcome::Failed("full".into())), blocked()]), "blocked");
