@@ -1,5 +1,6 @@
 //! Commands for an event on a replica without a quorum.
 
+use super::super::primaries;
 use super::{Commands, approve_alone, command};
 use allclear_wire::pb::allclear::operator::v1 as shown;
 
@@ -25,7 +26,21 @@ impl Commands<'_> {
             );
             self.add_with_reason(does, command("approve", &[&self.event.id]).map(|line| line + " --alone"));
         } else if let Some(alone) = &blocker.isolated_approval {
+            self.move_without_quorum();
             self.add_with_reason(approve_alone(self.event, alone), self.approve("--alone"));
+        }
+    }
+
+    /// Without a quorum no hook moves the primary, and a hold that would stop its failover is refused.
+    fn move_without_quorum(&mut self) {
+        let staying = primaries(self.event);
+        if !staying.is_empty() {
+            let does = format!(
+                "{}: if no quorum comes back in time, move the primary by hand. Once no hook of the event runs, first stop \
+                 allclear on that VM: otherwise its failover may begin in the middle of it, when a quorum is back",
+                staying.join(" and ")
+            );
+            self.add_other(&does, "systemctl stop allclear".into());
         }
     }
 }

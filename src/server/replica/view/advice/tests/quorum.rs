@@ -7,7 +7,12 @@ fn an_approval_without_a_quorum_says_that_the_primary_goes_down() {
     let other_voters = vec!["db-1".into()];
     let alone = Some(shown::IsolatedApproval { other_voters, ..Default::default() });
     let blocker = shown::Blocker { code: "no_quorum".into(), isolated_approval: alone, ..Default::default() };
-    let offered = told(blocker, |_| {});
+    let offered = told(blocker.clone(), |_| {});
+    let by_hand = "db-0 holds the primary of orders-db: if no quorum comes back in time, move the primary by hand. Once no \
+                   hook of the event runs, first stop allclear on that VM";
+    let stop = offered.find(by_hand).filter(|_| offered.contains("\nsystemctl stop allclear\n"));
+    assert!(stop.is_some_and(|at| at < offered.find("approve e --alone").unwrap()), "{offered}");
+    assert!(!told(blocker, |event| event.takes_down.clear()).contains("systemctl"), "no primary is on the VM");
     let risk = "knows: none; db-0 holds the primary of orders-db, which is NOT moved and goes down";
     assert!(offered.contains(risk), "{offered}");
 }
