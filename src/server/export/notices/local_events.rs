@@ -8,6 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::pending::PendingNotifications;
 use crate::replica::clock::rfc3339;
 use crate::replica::metrics::TakeoverLevel;
+use crate::replica::view::primaries;
 use allclear_core::model::document::NotBefore;
 use allclear_core::model::event::Event;
 use allclear_core::model::lifecycle::Stage;
@@ -60,19 +61,19 @@ pub(super) async fn watch_quorum(board: &PendingNotifications) {
 fn tell_of_loss(board: &PendingNotifications, losses: &mut BTreeMap<String, u32>) -> Option<Notification> {
     let state = board.cluster.state();
     let known = state.leadership.as_ref()?;
-    // The other voters of three or more have a majority without this replica.
-    let others = if board.cluster.consensus.members().voters.len() > 2 {
-        "; the other replicas may have a quorum, and act"
-    } else {
-        ""
+    let primaries = |event: &Event| {
+        let shown = board.view.event(event.announcement.id.as_str());
+        shown.map_or_else(Vec::new, |shown| primaries(&shown))
     };
     let text = format!(
-        "{} has had no quorum for {} s, so that replica decides nothing; its last known leader is {}, in term {}{others}{}",
+        "{} has had no quorum for {} s, so it begins no hook and approves nothing{}; its last known leader is {}, in term \
+         {}{}",
         board.cluster.node.name,
         LOST_AFTER.as_secs(),
+        remaining_powers(board.cluster.consensus.members().voters.len()),
         known.by,
         known.term,
-        last_known_events(&state)
+        last_known_events(&state, primaries)
     );
     let mut lost = Notification::quorum_lost(known, board.cluster.time.now());
     let times = losses.get(&lost.id).copied().unwrap_or_default() + 1;
@@ -84,10 +85,23 @@ fn tell_of_loss(board: &PendingNotifications, losses: &mut BTreeMap<String, u32>
     Some(lost)
 }
 
-/// The open events, as this replica last knew them: Azure starts and ends them without a quorum, too.
-fn last_known_events(state: &State) -> String {
+/// What may still happen without this replica's quorum.
+fn remaining_powers(voters: usize) -> &'static str {
+    match voters {
+        // The conditions are in deploy/docs/guarantees.md, "A pair".
+        2 => ", except, alone and after `takeover_after`, a user-initiated event that names only the other VM",
+        // The other voters have a majority without this replica.
+        3.. => "; the other replicas may have a quorum, and act",
+        _ => "",
+    }
+}
+
+/// The open events, as this replica last knew them: Azure starts and ends them without a quorum, too. `primaries` are the
+/// sentences about the primaries on an event's VMs.
+fn last_known_events(state: &State, primaries: impl Fn(&Event) -> Vec<String>) -> String {
     let events: Vec<&Event> = state.open_events().filter(|event| !event.is_drill()).collect();
-    let named: Vec<String> = events.iter().copied().take(NAMED).map(event_with_its_end).collect();
+    let named = events.iter().copied().take(NAMED).map(|event| event_with_its_end(event, &primaries(event)));
+    let named: Vec<String> = named.collect();
     let more = match events.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(", and {more} more"),
@@ -95,7 +109,7 @@ fn last_known_events(state: &State) -> String {
     if named.is_empty() { String::new() } else { format!("; open when it last heard: {}{more}", named.join(", ")) }
 }
 
-fn event_with_its_end(event: &Event) -> String {
+fn event_with_its_end(event: &Event, primaries: &[String]) -> String {
     let announced = &event.announcement;
     let vms: Vec<String> = announced.resources.iter().map(ToString::to_string).collect();
     let ends = match announced.not_before {
@@ -103,7 +117,9 @@ fn event_with_its_end(event: &Event) -> String {
         NotBefore::At(at) => format!("; its notice ends at {}", rfc3339(at)),
         NotBefore::Unknown => "; the end of its notice is unknown".into(),
     };
-    format!("{} of {} (event {}, {}{ends})", announced.kind, vms.join(", "), announced.id, event.stage())
+    let stage = event.stage().to_string();
+    let known = [stage.as_str()].into_iter().chain(primaries.iter().map(String::as_str)).collect::<Vec<_>>().join("; ");
+    format!("{} of {} (event {}, {known}{ends})", announced.kind, vms.join(", "), announced.id)
 }
 
 #[cfg(test)]
@@ -131,12 +147,17 @@ mod tests {
             };
             (EventId::new(id), Arc::new(Event::first_seen_as(announcement, VmName::new("db-0"), Timestamp(0))))
         };
-        let with =
-            |events: Vec<_>| last_known_events(&State { open: events.into_iter().collect(), ..State::default() });
+        let primary = |event: &Event| match event.announcement.id.as_str() {
+            "a" => vec!["db-0 holds the primary of orders-db".into()],
+            _ => Vec::new(),
+        };
+        let with = |events: Vec<_>| {
+            last_known_events(&State { open: events.into_iter().collect(), ..State::default() }, primary)
+        };
         assert_eq!(with(Vec::new()), "");
         let told = with(vec![event("a", NotBefore::At(Timestamp(60_000))), event("b", NotBefore::Unknown)]);
-        let first = "; open when it last heard: Reboot of db-0, db-1 (event a, announced; its notice ends at \
-                     1970-01-01T00:01:00.000Z)";
+        let first = "; open when it last heard: Reboot of db-0, db-1 (event a, announced; db-0 holds the primary of \
+                     orders-db; its notice ends at 1970-01-01T00:01:00.000Z)";
         assert_eq!(
             told,
             format!("{first}, Reboot of db-0, db-1 (event b, announced; the end of its notice is unknown)")
