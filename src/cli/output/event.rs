@@ -158,7 +158,10 @@ fn unprepared(page: &mut TextBuilder, reader: &OutputContext, event: &shown::Eve
     });
     page.line(
         2,
-        &[plain(format!("check that the other members serve;{otherwise} if none is the primary, fail over by hand"))],
+        &[plain(format!(
+            "check that the other members serve;{otherwise} if none is the primary, and the VM does not come back soon, fail \
+             over by hand to the member with the newest data: the writes that it lacks are lost"
+        ))],
     );
     page.verbatim(6, &bold(reader.command("status", &[])));
 }

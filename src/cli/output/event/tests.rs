@@ -35,7 +35,10 @@ fn nobody_is_sent_to_fail_over_beside_a_running_failover() {
     let beside = started(vec![hook("failover", None)]);
     assert!(beside.contains(waits), "{beside}");
     let after = started(vec![hook("failover", Some("failed"))]);
-    assert!(after.contains("serve; if none is the primary, fail over by hand"), "{after}");
+    assert!(
+        after.contains("serve; if none is the primary, and the VM does not come back soon, fail over by hand"),
+        "{after}"
+    );
 }
 
 #[test]
