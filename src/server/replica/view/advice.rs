@@ -10,7 +10,7 @@ pub use self::sentences::{approve_alone, runs_from};
 use std::collections::BTreeMap;
 
 use self::sentences::{azure_line, by_hand, go_down, of_member, unmoved_primary};
-use super::{unmoved_primaries, unmoved_without};
+use super::{going_down, unmoved_primaries, unmoved_without};
 use crate::sanitize::{is_misleading, quoted};
 use allclear_core::model::time::Timestamp;
 use allclear_wire::pb::allclear::operator::v1 as shown;
@@ -37,6 +37,8 @@ pub(super) struct Facts {
     pub retries: BTreeMap<String, Timestamp>,
     /// Since when the workloads of members that wait for their restore are disconnected.
     pub away: BTreeMap<String, Timestamp>,
+    /// Sentences about the primaries of other events without a failover that is left, during a pause.
+    pub unmoved_elsewhere: Vec<String>,
     /// The time of the last document, while no replica receives documents.
     pub last_document: Option<Timestamp>,
 }
@@ -123,7 +125,10 @@ impl Commands<'_> {
                 self.add_with_reason(does, command("release", &[id]));
             }
             "paused" => {
-                let does = format!("end the pause of all approvals: {}", self.goes_on_without(blocker));
+                let mut does = format!("end the pause of all approvals: {}", self.goes_on_without(blocker));
+                if let Some(others) = going_down(&self.facts.unmoved_elsewhere) {
+                    does = format!("{does}. Other events go on too: {others}");
+                }
                 self.add_with_reason(does, command("resume", &[]));
             }
             // During a hold or a pause an earlier start would let no hook run but a checkpoint.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::post_detail::{claim_detail, detail};
-use super::primary::primaries;
+use super::primary::{primaries, unmoved_primaries};
 use super::workload::last_role;
 use super::{advice, blocker, drill, operator_record, timeline, warning};
 use crate::clock::rfc3339;
@@ -79,6 +79,7 @@ pub(super) fn shown(state: &State, event: &Event, input: &PlanningInput, doctor:
         hooks_run_again: hooks_run_again(state, event, input.now),
         retries: retries(state, event),
         away: away(state, event),
+        unmoved_elsewhere: unmoved_elsewhere(state, &told, input),
         last_document: blocker::last_document_at(input),
     };
     told.advice = advice::of(&told, &facts, input.now, doctor);
@@ -97,6 +98,18 @@ fn away(state: &State, event: &Event) -> BTreeMap<String, Timestamp> {
         |slot: &Slot| slot.by == event.announcement.id && slot.state == SlotState::Returning && slot.needs_restore;
     let owed = state.slots.iter().filter(|(member, slot)| is_owed(slot) && state.is_absent(member));
     owed.filter_map(|(member, _)| Some((member.path(), state.away_since(member)?))).collect()
+}
+
+/// The end of a pause lets every event go on, so the command names the primaries of the others.
+fn unmoved_elsewhere(state: &State, told: &shown::Event, input: &PlanningInput) -> Vec<String> {
+    if !advice::blockers(told).any(|blocker| blocker.code == "paused") {
+        return Vec::new();
+    }
+    let others = state
+        .open_events()
+        .filter(|other| other.is_undecided() && !other.is_drill() && other.announcement.id.to_string() != told.id);
+    let taken = others.map(|other| taken_down(state, other, input).iter().map(down).collect());
+    taken.flat_map(|takes_down| unmoved_primaries(&shown::Event { takes_down, ..Default::default() })).collect()
 }
 
 fn named(state: &State, (member, hook): &(Member, HookId)) -> String {

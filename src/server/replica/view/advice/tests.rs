@@ -67,6 +67,17 @@ fn told_with(facts: &Facts, blocker: shown::Blocker, change: impl FnOnce(&mut sh
 }
 
 #[test]
+fn the_end_of_a_pause_names_the_primaries_of_the_other_events() {
+    let unmoved_elsewhere = vec!["db-1 holds the primary of carts-db".into()];
+    let facts = Facts { unmoved_elsewhere, ..undecided() };
+    let paused = || shown::Blocker { code: "paused".into(), ..Default::default() };
+    let others = ". Other events go on too: db-1 holds the primary of carts-db, which is NOT moved and goes down\nallclear resume";
+    let offered = told_with(&facts, paused(), |_| {});
+    assert!(offered.contains(others), "{offered}");
+    assert!(!told(paused(), |_| {}).contains("Other events"));
+}
+
+#[test]
 fn who_takes_a_primary_down_is_told_so() {
     let blocked = |code: &str| shown::Blocker { code: code.into(), ..Default::default() };
     let warns = |text: &str| text.contains("db-0 holds the primary of orders-db, which is NOT moved and goes down");
