@@ -21,6 +21,7 @@ drain | shutdown)
     : > "$stopped"
     set -- "$FOLDER"/stopped-*
     say "stopped $#"
+    while [ -n "$WAIT_FOR" ] && [ ! -e "$FOLDER/$WAIT_FOR" ]; do sleep 0.05; done
     ;;
 restore)
     [ ! -e "$FOLDER/broken" ] || { echo "its disk is broken" >&2; exit 1; }
@@ -247,6 +248,8 @@ async fn a_held_event_lets_its_member_return_and_prepares_it_again_when_it_is_re
     cluster.until_true("the drain", async || stopped(&cluster, "db-0").exists()).await;
     let (code, _, said) = cluster.says(1, &["hold", &id, "--until", "1h", "--reason", "month's end"]);
     assert_eq!(code, 0, "{said}");
+    // Before the hold, the event would be approved without this gate.
+    cluster.hooks.open("gate");
     let serves = |status: &Status| database_on(status, "db-0").state == "in_service";
     cluster.until(0, "back in service", serves).await;
     assert!(!stopped(&cluster, "db-0").exists());
